@@ -1,0 +1,11 @@
+//! rlk-lint says which GEMM kernel really runs.
+//!
+//! Data flows one way: `cli` -> `profile` -> `sources` -> `syntax` -> `names` -> `values` -> `routes` -> `rules` -> `findings` -> `render`.
+//! Each module uses only modules that stand before it in this list, which `tests/house.rs` checks:
+//! `text < catalog < findings < profile < sources < syntax < names < values < routes < stage0 < rules < run < main`;
+//! `render` sees text, catalog, findings and the plain documents of stage0; `cli` sees catalog; `probe` sees text, catalog, findings, profile
+//! and the inventory document as data.
+
+pub mod catalog;
+pub mod findings;
+pub mod text;

