@@ -8,4 +8,6 @@
 
 pub mod catalog;
 pub mod findings;
+pub mod profile;
+pub mod sources;
 pub mod text;
