@@ -1,0 +1,233 @@
+//! From a snapshot to texts.
+//!
+//! In: a snapshot and the object database it came from. Out: the text of every file of interest, in path order, and gaps for the rest. Refused:
+//! files above the size limit, whose blobs are not read at all; only their headers are.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use git2::{ErrorCode, Odb, Oid};
+use rayon::prelude::*;
+
+use super::decode::{decode, kind_by_first_line, kind_by_name, may_be_script};
+use super::git::{file_gap, gap};
+use super::snapshot::{EXECUTABLE, Entry, LINK, SUBMODULE, Snapshot};
+use super::{FileKind, SourceError};
+use crate::findings::{Gap, GapKind};
+
+/// Longest target of a symbolic link, as on Linux.
+const MAX_TARGET: usize = 4096;
+/// Most bytes of one source.
+const MAX_TOTAL: u64 = 1 << 30;
+/// From this number on, absent blobs share one gap.
+const MANY: usize = 20;
+
+/// A text that was read.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub path: String,
+    pub kind: FileKind,
+    pub text: String,
+    pub blob: String,
+    pub added: BTreeSet<u32>,
+    pub link_target: Option<String>,
+}
+
+/// What a snapshot gave.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    pub texts: Vec<Text>,
+    pub other_files: u64,
+    pub gaps: Vec<Gap>,
+}
+
+/// A file that is to be read.
+struct Wanted<'s> {
+    path: &'s [u8],
+    target: Option<Vec<u8>>,
+    entry: &'s Entry,
+    /// `None` if the first line decides.
+    kind: Option<FileKind>,
+}
+
+/// Result of reading one file.
+enum Outcome {
+    Text(Text),
+    Other,
+    Absent(Oid),
+    Gap(Gap),
+}
+
+/// Reads every file of interest. `max_bytes` is the size limit of one file.
+pub(super) fn read_snapshot(id: &str, snapshot: &Snapshot, odb: &Odb<'_>, max_bytes: u64) -> Texts {
+    let mut out = Texts::default();
+    let mut absent: Vec<(&[u8], Oid)> = Vec::new();
+    let mut wanted = Vec::new();
+    let mut total = 0_u64;
+    for (path, entry) in &snapshot.entries {
+        let (candidate, resolved) = match resolve(id, snapshot, odb, path, entry) {
+            Ok(found) => found,
+            Err(gap) => {
+                out.gaps.push(gap);
+                continue;
+            }
+        };
+        let kind = kind_by_name(path);
+        let script = kind.is_none() && candidate.mode == EXECUTABLE && may_be_script(path);
+        if kind.is_none() && !script {
+            out.other_files += 1;
+            continue;
+        }
+        let size = match &candidate.content {
+            Some(content) => content.len() as u64,
+            None => match odb.read_header(candidate.id) {
+                Ok((size, _)) => size as u64,
+                Err(error) if error.code() == ErrorCode::NotFound => {
+                    absent.push((path, candidate.id));
+                    continue;
+                }
+                Err(error) => {
+                    out.gaps.push(damaged(id, path, candidate.id, &error));
+                    continue;
+                }
+            },
+        };
+        if size > max_bytes.min(u64::from(u32::MAX)) {
+            if script {
+                out.other_files += 1;
+            } else {
+                let cause = format!("the file has {size} bytes, more than the limit of {max_bytes}");
+                out.gaps.push(file_gap(GapKind::Oversize, id, path, &cause, "Raise `max_file_bytes` in the profile if the file matters."));
+            }
+            continue;
+        }
+        total += size;
+        if total > MAX_TOTAL {
+            let bound = SourceError::Bound { id: id.to_owned(), what: format!("its files have more than {MAX_TOTAL} bytes together") };
+            out.gaps.push(gap(id, &String::from_utf8_lossy(path), &bound));
+            break;
+        }
+        wanted.push(Wanted { path, target: resolved, entry: candidate, kind });
+    }
+    let outcomes: Vec<Outcome> = wanted.par_iter().with_min_len(16).map(|file| read_one(id, odb, file)).collect();
+    for (file, outcome) in wanted.iter().zip(outcomes) {
+        match outcome {
+            Outcome::Text(text) => out.texts.push(text),
+            Outcome::Other => out.other_files += 1,
+            Outcome::Absent(object) => absent.push((file.path, object)),
+            Outcome::Gap(gap) => out.gaps.push(gap),
+        }
+    }
+    absent.sort_unstable();
+    push_absent(id, &absent, &mut out.gaps);
+    out.gaps.sort();
+    out
+}
+
+/// The entry that is to be read for `path`, and the path of a link's target.
+fn resolve<'s>(
+    id: &str,
+    snapshot: &'s Snapshot,
+    odb: &Odb<'_>,
+    path: &'s [u8],
+    entry: &'s Entry,
+) -> Result<(&'s Entry, Option<Vec<u8>>), Gap> {
+    match entry.mode {
+        SUBMODULE => {
+            let cause = format!("it is a submodule at commit {}, whose files are not part of the tree", entry.id);
+            Err(file_gap(GapKind::Submodule, id, path, &cause, "Declare it as a source of its own if its code matters."))
+        }
+        LINK => {
+            let followed = snapshot.follow(path, &mut |link| link_target(odb, link));
+            let found = followed.and_then(|target| match snapshot.entries.get(&target) {
+                Some(entry) if entry.is_file() => Ok((entry, Some(target))),
+                _ => Err("leads to no file".to_owned()),
+            });
+            found.map_err(|cause| file_gap(GapKind::Symlink, id, path, &format!("the symbolic link {cause}"), ""))
+        }
+        _ => Ok((entry, None)),
+    }
+}
+
+/// Target of a link, bounded.
+fn link_target(odb: &Odb<'_>, link: &Entry) -> Result<Vec<u8>, String> {
+    if let Some(content) = &link.content {
+        return if content.len() > MAX_TARGET { Err("has a target that is too long".to_owned()) } else { Ok(content.to_vec()) };
+    }
+    match odb.read_header(link.id) {
+        Ok((size, _)) if size > MAX_TARGET => Err("has a target that is too long".to_owned()),
+        Ok(_) => odb.read(link.id).map(|object| object.data().to_vec()).map_err(|error| format!("could not be read: {}", error.message())),
+        Err(error) if error.code() == ErrorCode::NotFound => Err(format!("could not be read: object {} is absent", link.id)),
+        Err(error) => Err(format!("could not be read: {}", error.message())),
+    }
+}
+
+fn read_one(id: &str, odb: &Odb<'_>, file: &Wanted<'_>) -> Outcome {
+    let bytes = match &file.entry.content {
+        Some(content) => content.to_vec(),
+        None => match odb.read(file.entry.id) {
+            Ok(object) if object.kind() == git2::ObjectType::Blob => object.data().to_vec(),
+            Ok(object) => {
+                let error = git2::Error::from_str(&format!("it is a {}, not a blob", object.kind().str()));
+                return Outcome::Gap(damaged(id, file.path, file.entry.id, &error));
+            }
+            Err(error) if error.code() == ErrorCode::NotFound => return Outcome::Absent(file.entry.id),
+            Err(error) => return Outcome::Gap(damaged(id, file.path, file.entry.id, &error)),
+        },
+    };
+    let Some(kind) = file.kind.or_else(|| kind_by_first_line(&bytes)) else { return Outcome::Other };
+    let added = file.entry.added.clone();
+    let link_target = file.target.as_ref().map(|target| String::from_utf8_lossy(target).into_owned());
+    text(id, file.path, kind, bytes, file.entry.id, added, link_target)
+}
+
+/// Decodes one file.
+fn text(id: &str, path: &[u8], kind: FileKind, bytes: Vec<u8>, blob: Oid, added: BTreeSet<u32>, link_target: Option<String>) -> Outcome {
+    let Ok(name) = std::str::from_utf8(path) else {
+        return Outcome::Gap(file_gap(GapKind::Encoding, id, path, "its path is not valid UTF-8", "Rename the file."));
+    };
+    match decode(kind, bytes) {
+        Ok(text) => Outcome::Text(Text { path: name.to_owned(), kind, text, blob: blob.to_string(), added, link_target }),
+        Err((kind, cause)) => {
+            let next = if kind == GapKind::Encoding { "Declare the file's encoding as in PEP 263, or save it as UTF-8." } else { "" };
+            Outcome::Gap(file_gap(kind, id, path, &cause, next))
+        }
+    }
+}
+
+/// Decodes a file that a directory walk read.
+pub(super) fn decode_into(out: &mut Texts, id: &str, path: &str, kind: FileKind, bytes: Vec<u8>, blob: Oid, link_target: Option<String>) {
+    match text(id, path.as_bytes(), kind, bytes, blob, BTreeSet::new(), link_target) {
+        Outcome::Text(text) => out.texts.push(text),
+        Outcome::Gap(gap) => out.gaps.push(gap),
+        Outcome::Other | Outcome::Absent(_) => out.other_files += 1,
+    }
+}
+
+fn damaged(id: &str, path: &[u8], object: Oid, error: &git2::Error) -> Gap {
+    let path = String::from_utf8_lossy(path);
+    let what = format!("blob of {path}");
+    let error = SourceError::ObjectDamaged { id: id.to_owned(), object: object.to_string(), what, cause: error.message().to_owned() };
+    gap(id, &path, &error)
+}
+
+/// One gap for each absent blob, or a single one with their number if there are many.
+fn push_absent(id: &str, absent: &[(&[u8], Oid)], gaps: &mut Vec<Gap>) {
+    let error = |object: &Oid, what: String| SourceError::ObjectMissing { id: id.to_owned(), object: object.to_string(), what };
+    if let (Some((path, object)), true) = (absent.first(), absent.len() > MANY) {
+        let what = format!("blob of {}, and {} more blobs", String::from_utf8_lossy(path), absent.len() - 1);
+        gaps.push(gap(id, "", &error(object, what)));
+        return;
+    }
+    for (path, object) in absent {
+        let path = String::from_utf8_lossy(path);
+        gaps.push(gap(id, &path, &error(object, format!("blob of {path}"))));
+    }
+}
+
+// The object database is read from many threads; this does not compile if it may not be.
+const _: fn() = || {
+    fn shared<T: Sync>() {}
+    shared::<Odb<'static>>();
+    shared::<Arc<[u8]>>();
+};
