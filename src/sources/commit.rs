@@ -52,7 +52,12 @@ pub fn bare_repository(at: &Path, files: &BTreeMap<String, CommitEntry>, message
 }
 
 /// Adds a commit with exactly `files` on top of `parents` (commit ids) and makes `main` point to it.
-fn add_commit(repo: &Repository, files: &BTreeMap<String, CommitEntry>, message: &str, parents: &[Oid]) -> Result<CommitIds, git2::Error> {
+pub(super) fn add_commit(
+    repo: &Repository,
+    files: &BTreeMap<String, CommitEntry>,
+    message: &str,
+    parents: &[Oid],
+) -> Result<CommitIds, git2::Error> {
     let mut index = repo.index()?;
     index.clear()?;
     for (path, entry) in files {

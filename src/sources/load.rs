@@ -8,13 +8,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use git2::Oid;
+use sha2::{Digest as _, Sha256};
 
-use super::directory::read_directory;
-use super::git::{Git, gap};
+use super::apply::apply;
+use super::directory::{io_cause, read_directory};
+use super::embedded::hex;
+use super::git::{Git, Listing, gap};
+use super::patch::parse;
 use super::read::{Texts, read_snapshot};
+use super::snapshot::Snapshot;
 use super::{LoadedFile, LoadedSource, SourceError, WorkTree};
-use crate::profile::{Profile, Source};
+use crate::profile::{PatchPin, Profile, Source};
 use crate::text::{Files, TextFile};
+
+/// Largest patch, and largest file that a patch may edit, in bytes.
+const MAX_PATCH: u64 = 64 << 20;
 
 /// What the command line says about sources.
 #[derive(Clone, Debug, Default)]
@@ -96,8 +104,85 @@ fn read(profile: &Profile, source: &Source, options: &LoadOptions, loaded: &mut 
     note_work_tree(&git, Some(pinned.tree), loaded);
     let listing = git.list(pinned.tree)?;
     loaded.gaps.extend(listing.gaps.iter().cloned());
+    let snapshot = match &source.patch {
+        Some(pin) => patched(profile, source, pin, options, &git, listing, loaded),
+        None => listing.snapshot,
+    };
     let odb = git.odb()?;
-    Ok(read_snapshot(id, &listing.snapshot, &odb, profile.max_file_bytes))
+    Ok(read_snapshot(id, &snapshot, &odb, profile.max_file_bytes))
+}
+
+/// The tree after the companion patch. If the patch cannot be applied, that is a problem of the source, and its files are read without the patch.
+fn patched(
+    profile: &Profile,
+    source: &Source,
+    pin: &PatchPin,
+    options: &LoadOptions,
+    git: &Git,
+    listing: Listing,
+    loaded: &mut LoadedSource,
+) -> Snapshot {
+    let id = source.id.as_str();
+    let result = patch_bytes(profile, source, pin, options).and_then(|bytes| {
+        let computed = hex(&Sha256::digest(&bytes));
+        if let Some(recorded) = pin.sha256.as_ref().filter(|recorded| **recorded != computed) {
+            let (id, recorded, computed) = (id.to_owned(), recorded.clone(), computed.clone());
+            loaded.problems.push(SourceError::PatchDigestMismatch { id, recorded, computed });
+        }
+        if !listing.gaps.is_empty() {
+            let cause = "the clone lacks folders of the base, so that the resulting tree cannot be computed".to_owned();
+            return Err(SourceError::PatchUnavailable { id: id.to_owned(), cause });
+        }
+        let sections = parse(id, &bytes)?;
+        let odb = git.odb()?;
+        let applied = apply(id, &sections, &listing.snapshot, &mut |path, entry| {
+            let what = format!("blob of {}", String::from_utf8_lossy(path));
+            let (size, _) = odb.read_header(entry.id).map_err(|error| git.object_error(entry.id, &what, &error))?;
+            if size as u64 > MAX_PATCH {
+                return Err(SourceError::Bound { id: id.to_owned(), what: format!("{what} has {size} bytes, too many to patch") });
+            }
+            Ok(odb.read(entry.id).map_err(|error| git.object_error(entry.id, &what, &error))?.data().to_vec())
+        })?;
+        Ok((applied, computed))
+    });
+    match result {
+        Ok((applied, sha256)) => {
+            let computed = applied.tree.to_string();
+            if let Some(recorded) = pin.tree.as_ref().filter(|recorded| **recorded != computed) {
+                let (id, recorded, computed) = (id.to_owned(), recorded.clone(), computed.clone());
+                loaded.problems.push(SourceError::PatchTreeMismatch { id, recorded, computed });
+            }
+            loaded.patched_tree = Some(computed);
+            loaded.patch_sha256 = Some(sha256);
+            applied.snapshot
+        }
+        Err(error) => {
+            loaded.problems.push(error);
+            listing.snapshot
+        }
+    }
+}
+
+/// The patch's bytes: from a file beside the profile, or from another source's pinned tree.
+fn patch_bytes(profile: &Profile, source: &Source, pin: &PatchPin, options: &LoadOptions) -> Result<Vec<u8>, SourceError> {
+    let unavailable = |cause: String| SourceError::PatchUnavailable { id: source.id.clone(), cause };
+    let Some(holder) = &pin.source else {
+        let path = options.base.join(&pin.path);
+        let metadata = std::fs::metadata(&path).map_err(|error| unavailable(format!("`{}`: {}", pin.path, io_cause(&error))))?;
+        if !metadata.is_file() {
+            return Err(unavailable(format!("`{}` is not a file", pin.path)));
+        }
+        if metadata.len() > MAX_PATCH {
+            return Err(unavailable(format!("`{}` has {} bytes, more than the limit of {MAX_PATCH}", pin.path, metadata.len())));
+        }
+        return std::fs::read(&path).map_err(|error| unavailable(format!("`{}`: {}", pin.path, io_cause(&error))));
+    };
+    let other = profile.sources.iter().find(|other| other.id == *holder);
+    let other = other.ok_or_else(|| unavailable(format!("the profile declares no source `{holder}`, which should hold `{}`", pin.path)))?;
+    let commit = other.commit.as_deref();
+    let commit = commit.ok_or_else(|| unavailable(format!("source `{holder}`, which holds `{}`, pins no commit", pin.path)))?;
+    let path = options.path_of(other).map_err(|error| unavailable(error.to_string()))?;
+    read_bytes(holder, &path, commit, &pin.path, MAX_PATCH).map_err(|error| unavailable(error.to_string()))
 }
 
 /// Reads a working tree or a plain directory.

@@ -10,6 +10,7 @@ use crate::findings::Gap;
 use crate::profile::{Role, Source};
 use crate::text::FileId;
 
+mod apply;
 pub mod commit;
 pub mod decode;
 pub mod directory;
@@ -17,6 +18,8 @@ pub mod embedded;
 mod error;
 pub mod git;
 mod load;
+pub mod patch;
+mod patch_names;
 mod read;
 pub mod snapshot;
 #[cfg(test)]

@@ -10,6 +10,8 @@ use crate::profile::{Profile, Role, Source};
 use crate::text::{FileId, Files, Span};
 
 mod git;
+mod patch;
+mod patch_refused;
 
 /// A source at `path`, pinned if `commit` is given.
 fn source(id: &str, path: &Path, commit: Option<&str>) -> Source {
@@ -77,4 +79,32 @@ fn repository(files: &BTreeMap<String, CommitEntry>) -> (tempfile::TempDir, Path
     let at = folder.path().join("repo.git");
     let ids = bare_repository(&at, files, "base\n").unwrap();
     (folder, at, ids)
+}
+
+/// Adds a commit with exactly these files on top of the repository's `main`.
+fn commit_on_top(at: &Path, files: &BTreeMap<String, CommitEntry>) -> CommitIds {
+    let repo = git2::Repository::open_bare(at).unwrap();
+    let parent = repo.find_reference("refs/heads/main").unwrap().peel_to_commit().unwrap().id();
+    super::commit::add_commit(&repo, files, "next\n", &[parent]).unwrap()
+}
+
+/// Runs git on a repository that the test made, without any configuration of the user, and gives its output.
+fn git_output(at: &Path, arguments: &[&str]) -> Vec<u8> {
+    let home = at.parent().unwrap();
+    let output = std::process::Command::new("git")
+        .arg("-C")
+        .arg(at)
+        .args(arguments)
+        .env("HOME", home)
+        .env("XDG_CONFIG_HOME", home)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_INDEX_FILE")
+        .env_remove("GIT_WORK_TREE")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
 }
