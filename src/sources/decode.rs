@@ -3,6 +3,8 @@
 //! In: the bytes of one file and its kind. Out: text, with a byte order mark kept. Refused, as stated gaps: Git LFS pointers, bytes that do not fit
 //! the encoding that the file declares (PEP 263 for Python, UTF-8 for everything else), encodings that are not known here.
 
+use std::borrow::Cow;
+
 use encoding_rs::Encoding;
 
 use super::FileKind;
@@ -58,11 +60,11 @@ pub fn kind_by_first_line(bytes: &[u8]) -> Option<FileKind> {
 ///
 /// # Errors
 /// The kind of gap and its cause, as a clause without a final period.
-pub fn decode(kind: FileKind, bytes: Vec<u8>) -> Result<String, (GapKind, String)> {
+pub fn decode(kind: FileKind, bytes: &[u8]) -> Result<Cow<'_, str>, (GapKind, String)> {
     if bytes.len() <= LFS_MAX && bytes.starts_with(LFS) {
         return Err((GapKind::LfsPointer, "it is a Git LFS pointer; the content is not in the repository".to_owned()));
     }
-    let cookie = if kind == FileKind::Python { cookie(&bytes) } else { None };
+    let cookie = if kind == FileKind::Python { cookie(bytes) } else { None };
     let Some(cookie) = cookie else { return utf8(bytes) };
     let name = normalise(&cookie);
     if name == "utf-8" {
@@ -78,13 +80,13 @@ pub fn decode(kind: FileKind, bytes: Vec<u8>) -> Result<String, (GapKind, String
             }
             utf8(bytes)
         }
-        "iso-8859-1" => Ok(bytes.iter().map(|byte| char::from(*byte)).collect()),
+        "iso-8859-1" => Ok(Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect())),
         _ => {
             // UTF-16 cannot declare itself in ASCII, and the replacement encoding stands for those that browsers refuse.
             let known = Encoding::for_label(name.as_bytes()).filter(|known| known.is_ascii_compatible());
             let known = known.ok_or_else(|| encoding(format!("it declares encoding `{cookie}`, which is not known")))?;
-            match known.decode_without_bom_handling_and_without_replacement(&bytes) {
-                Some(text) => Ok(text.into_owned()),
+            match known.decode_without_bom_handling_and_without_replacement(bytes) {
+                Some(text) => Ok(text),
                 None => Err(encoding(format!("its bytes are not valid in the declared encoding `{cookie}`"))),
             }
         }
@@ -95,8 +97,8 @@ fn encoding(cause: String) -> (GapKind, String) {
     (GapKind::Encoding, cause)
 }
 
-fn utf8(bytes: Vec<u8>) -> Result<String, (GapKind, String)> {
-    String::from_utf8(bytes).map_err(|error| encoding(format!("byte {} is not valid UTF-8", error.utf8_error().valid_up_to())))
+fn utf8(bytes: &[u8]) -> Result<Cow<'_, str>, (GapKind, String)> {
+    std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|error| encoding(format!("byte {} is not valid UTF-8", error.valid_up_to())))
 }
 
 /// The encoding that one of the first two lines declares, as in PEP 263: `^[ \t\f]*#.*?coding[:=][ \t]*([-_.a-zA-Z0-9]+)`. The second line counts

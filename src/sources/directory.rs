@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::decode::{kind_by_first_line, kind_by_name, may_be_script};
 use super::git::file_gap;
-use super::read::{Texts, decode_into};
+use super::read::{Text, Texts, text};
 use super::tree::blob_id;
 use super::{FileKind, SourceError};
 use crate::findings::{Gap, GapKind};
@@ -78,21 +78,28 @@ pub(super) fn read_directory(id: &str, root: &Path, max_bytes: u64) -> Result<Te
         out.gaps.push(file_gap(GapKind::Submodule, id, &relative(&root, &path), cause, next));
     }
     wanted.sort_unstable_by(|a, b| a.path.as_bytes().cmp(b.path.as_bytes()));
-    let read: Vec<Result<Vec<u8>, String>> = wanted.par_iter().with_min_len(16).map(|file| contents(&file.real, max_bytes)).collect();
-    for (file, bytes) in wanted.into_iter().zip(read) {
-        match bytes {
-            Ok(bytes) => match file.kind.or_else(|| kind_by_first_line(&bytes)) {
-                Some(kind) => {
-                    let blob = blob_id(&bytes);
-                    decode_into(&mut out, id, &file.path, kind, bytes, blob, file.link_target);
-                }
-                None => out.other_files += 1,
-            },
-            Err(cause) => out.gaps.push(file_gap(GapKind::SourceUnreadable, id, file.path.as_bytes(), &cause, "Check its permissions.")),
+    let source: Arc<str> = id.into();
+    let read: Vec<Result<Option<Text>, Gap>> =
+        wanted.into_par_iter().with_min_len(16).map(|file| read_file(&source, file, max_bytes)).collect();
+    for outcome in read {
+        match outcome {
+            Ok(Some(text)) => out.texts.push(text),
+            Ok(None) => out.other_files += 1,
+            Err(gap) => out.gaps.push(gap),
         }
     }
     out.gaps.sort();
     Ok(out)
+}
+
+/// Reads and decodes one file; `None` if its first line says that it is of no interest.
+fn read_file(source: &Arc<str>, file: Wanted, max_bytes: u64) -> Result<Option<Text>, Gap> {
+    let path = file.path.as_bytes();
+    let bytes = contents(&file.real, max_bytes)
+        .map_err(|cause| file_gap(GapKind::SourceUnreadable, source, path, &cause, "Check its permissions."))?;
+    let Some(kind) = file.kind.or_else(|| kind_by_first_line(&bytes)) else { return Ok(None) };
+    let text = text(source, path, kind, &bytes, blob_id(&bytes))?;
+    Ok(Some(Text { link_target: file.link_target, ..text }))
 }
 
 /// Decides what to do with one entry of the walk.

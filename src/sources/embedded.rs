@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::SourceError;
 use super::commit::{CommitEntry, CommitIds, bare_repository};
 
-static COMPANIONS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures/companions");
+pub(super) static COMPANIONS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures/companions");
 
 /// Message of the one commit of every companion.
 const MESSAGE: &str = "Companion of the rlk-lint demo\n";
@@ -110,67 +110,4 @@ fn write_error(what: &str, error: &std::io::Error) -> SourceError {
 /// Lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_embedded_profile_pins_the_ids_that_the_files_give() {
-        let folder = tempfile::tempdir().unwrap();
-        let written = materialise(folder.path()).unwrap();
-        let Some(text) = profile_text() else { return };
-        let value: toml::Table = toml::from_str(text).unwrap();
-        let sources = value.get("source").or_else(|| value.get("sources"));
-        let mut wrong = Vec::new();
-        for companion in &written.companions {
-            let table = sources.and_then(|all| find_source(all, &companion.id));
-            let pin = |keys: &[&str]| {
-                let found = keys.iter().try_fold(table?, |at, key| at.get(*key));
-                found.and_then(toml::Value::as_str).map(str::to_owned)
-            };
-            let mut expect = |keys: &[&str], right: &str| {
-                let found = pin(keys);
-                if found.as_deref() != Some(right) {
-                    wrong.push(format!("source `{}`: write {} = \"{right}\" (found {found:?})", companion.id, keys.join(".")));
-                }
-            };
-            expect(&["commit"], &companion.ids.commit);
-            if let Some(sha256) = &companion.patch_sha256 {
-                expect(&["patch", "sha256"], sha256);
-            }
-        }
-        assert!(wrong.is_empty(), "fixtures/companions/rlk-lint.toml is out of date:\n{}", wrong.join("\n"));
-    }
-
-    /// The table of a source, in either of the two forms that TOML has for a list of tables with ids.
-    fn find_source<'t>(all: &'t toml::Value, id: &str) -> Option<&'t toml::Value> {
-        match all {
-            toml::Value::Array(list) => list.iter().find(|table| table.get("id").and_then(toml::Value::as_str) == Some(id)),
-            other => other.get(id),
-        }
-    }
-
-    #[test]
-    fn everything_in_the_folder_is_embedded() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/companions");
-        let mut todo = vec![root.clone()];
-        while let Some(dir) = todo.pop() {
-            for entry in std::fs::read_dir(dir).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    todo.push(path);
-                    continue;
-                }
-                let inside = path.strip_prefix(&root).unwrap();
-                let embedded = COMPANIONS.get_file(inside).map(|file| file.contents().to_vec());
-                assert!(
-                    embedded.is_some_and(|bytes| bytes == std::fs::read(&path).unwrap()),
-                    "{} is not embedded as it is: touch src/sources/embedded.rs and build again",
-                    inside.display()
-                );
-            }
-        }
-    }
 }

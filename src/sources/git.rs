@@ -58,6 +58,11 @@ impl Git {
     /// [`SourceError::Missing`], [`SourceError::NotARepository`], [`SourceError::OtherOwner`], [`SourceError::UnsupportedFormat`],
     /// [`SourceError::OpenTimeout`] or [`SourceError::Unreadable`].
     pub fn open(id: &str, path: &Path) -> Result<Self, SourceError> {
+        Self::open_within(id, path, Duration::from_secs(OPEN_SECONDS))
+    }
+
+    /// As [`Git::open`], with another time limit.
+    pub(super) fn open_within(id: &str, path: &Path, limit: Duration) -> Result<Self, SourceError> {
         let id = id.to_owned();
         if !path.exists() {
             return Err(SourceError::Missing { id });
@@ -68,10 +73,10 @@ impl Git {
             // The receiver may have given up; then nobody wants the result.
             let _ = send.send(open_now(&owned));
         });
-        match receive.recv_timeout(Duration::from_secs(OPEN_SECONDS)) {
+        match receive.recv_timeout(limit) {
             Ok(Ok(repo)) => Ok(Self { id, repo }),
             Ok(Err(error)) => Err(open_error(id, path, &error)),
-            Err(_) => Err(SourceError::OpenTimeout { id, seconds: OPEN_SECONDS }),
+            Err(_) => Err(SourceError::OpenTimeout { id, seconds: limit.as_secs() }),
         }
     }
 
@@ -137,6 +142,12 @@ impl Git {
     /// [`SourceError::Unreadable`].
     pub fn odb(&self) -> Result<Odb<'_>, SourceError> {
         self.repo.odb().map_err(|error| SourceError::Unreadable { id: self.id.clone(), cause: error.message().to_owned() })
+    }
+
+    /// The git folder that holds the object database; for a linked work tree, that of the main repository.
+    #[must_use]
+    pub fn common_folder(&self) -> &Path {
+        self.repo.commondir()
     }
 
     /// Turns a failed read of an object into an error; `what` names the object for people.

@@ -4,6 +4,7 @@
 //! texts added to the run's file table. Refused: nothing as a whole, except `--source` with an unknown id; a source that cannot be read is a gap, and
 //! the others still load. A source with a pinned commit is read from the object store at that commit, never from the checkout.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ use super::read::{Texts, read_snapshot};
 use super::snapshot::Snapshot;
 use super::{LoadedFile, LoadedSource, SourceError, WorkTree};
 use crate::profile::{PatchPin, Profile, Source};
-use crate::text::{Files, TextFile};
+use crate::text::Files;
 
 /// Largest patch, and largest file that a patch may edit, in bytes.
 const MAX_PATCH: u64 = 64 << 20;
@@ -69,7 +70,7 @@ pub fn load_source(profile: &Profile, source: &Source, options: &LoadOptions, fi
             loaded.gaps.extend(texts.gaps);
             loaded.other_files = texts.other_files;
             for text in texts.texts {
-                let file = files.add(TextFile::new(source.id.as_str(), text.path, text.text));
+                let file = files.add(text.file);
                 loaded.files.push(LoadedFile {
                     file,
                     kind: text.kind,
@@ -109,7 +110,7 @@ fn read(profile: &Profile, source: &Source, options: &LoadOptions, loaded: &mut 
         None => listing.snapshot,
     };
     let odb = git.odb()?;
-    Ok(read_snapshot(id, &snapshot, &odb, profile.max_file_bytes))
+    Ok(read_snapshot(id, &snapshot, git.common_folder(), &odb, profile.max_file_bytes))
 }
 
 /// The tree after the companion patch. If the patch cannot be applied, that is a problem of the source, and its files are read without the patch.
@@ -229,7 +230,7 @@ pub fn read_text(id: &str, repository: &Path, commit: &str, path: &str, max_byte
     let unreadable = |cause: String| SourceError::Unreadable { id: id.to_owned(), cause };
     let bytes = read_bytes(id, repository, commit, path, max_bytes)?;
     let kind = super::decode::kind_by_name(path.as_bytes()).unwrap_or(super::FileKind::Document);
-    super::decode::decode(kind, bytes).map_err(|(_, cause)| unreadable(format!("{path}: {cause}")))
+    super::decode::decode(kind, &bytes).map(Cow::into_owned).map_err(|(_, cause)| unreadable(format!("{path}: {cause}")))
 }
 
 /// Bytes of one regular file at a commit. Links are not followed.
@@ -238,8 +239,11 @@ pub(super) fn read_bytes(id: &str, repository: &Path, commit: &str, path: &str, 
     let git = Git::open(id, repository)?;
     let pinned = git.resolve(commit)?;
     let listing = git.list(pinned.tree)?;
-    let entry = listing.snapshot.entries.get(path.as_bytes()).filter(|entry| entry.is_file());
+    let entry = listing.snapshot.entries.get(path.as_bytes());
     let entry = entry.ok_or_else(|| unreadable(format!("there is no file `{path}` at commit {commit}")))?;
+    if !entry.is_file() {
+        return Err(unreadable(format!("`{path}` at commit {commit} is a link or a submodule, not a file")));
+    }
     let odb = git.odb()?;
     let what = format!("blob of {path}");
     let (size, _) = odb.read_header(entry.id).map_err(|error| git.object_error(entry.id, &what, &error))?;

@@ -211,6 +211,9 @@ impl<'p> Parser<'p> {
         let names = names.strip_suffix(b"\n").unwrap_or(names);
         (self.file, self.hunk) = (String::from_utf8_lossy(names).into_owned(), 0);
         self.at += 1;
+        if let Ok((_, path)) = header_names(names, None) {
+            self.file = String::from_utf8_lossy(&path).into_owned();
+        }
         let headers = self.headers()?;
         let renamed = headers.rename_from.as_deref().zip(headers.rename_to.as_deref());
         let (old, new) = header_names(names, renamed).map_err(|reason| self.refuse(reason))?;

@@ -4,9 +4,10 @@
 //! files above the size limit, whose blobs are not read at all; only their headers are.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
-use git2::{ErrorCode, Odb, Oid};
+use git2::{ErrorCode, Odb, Oid, Repository};
 use rayon::prelude::*;
 
 use super::decode::{decode, kind_by_first_line, kind_by_name, may_be_script};
@@ -14,6 +15,7 @@ use super::git::{file_gap, gap};
 use super::snapshot::{EXECUTABLE, Entry, LINK, SUBMODULE, Snapshot};
 use super::{FileKind, SourceError};
 use crate::findings::{Gap, GapKind};
+use crate::text::TextFile;
 
 /// Longest target of a symbolic link, as on Linux.
 const MAX_TARGET: usize = 4096;
@@ -25,9 +27,8 @@ const MANY: usize = 20;
 /// A text that was read.
 #[derive(Debug)]
 pub(super) struct Text {
-    pub path: String,
+    pub file: TextFile,
     pub kind: FileKind,
-    pub text: String,
     pub blob: String,
     pub added: BTreeSet<u32>,
     pub link_target: Option<String>,
@@ -58,8 +59,9 @@ enum Outcome {
     Gap(Gap),
 }
 
-/// Reads every file of interest. `max_bytes` is the size limit of one file.
-pub(super) fn read_snapshot(id: &str, snapshot: &Snapshot, odb: &Odb<'_>, max_bytes: u64) -> Texts {
+/// Reads every file of interest. `objects` is the git folder to which `odb` belongs; `max_bytes` is the size limit of one file.
+pub(super) fn read_snapshot(id: &str, snapshot: &Snapshot, objects: &Path, odb: &Odb<'_>, max_bytes: u64) -> Texts {
+    let source: Arc<str> = id.into();
     let mut out = Texts::default();
     let mut absent: Vec<(&[u8], Oid)> = Vec::new();
     let mut wanted = Vec::new();
@@ -109,8 +111,18 @@ pub(super) fn read_snapshot(id: &str, snapshot: &Snapshot, odb: &Odb<'_>, max_by
         }
         wanted.push(Wanted { path, target: resolved, entry: candidate, kind });
     }
-    let outcomes: Vec<Outcome> = wanted.par_iter().with_min_len(16).map(|file| read_one(id, odb, file)).collect();
-    for (file, outcome) in wanted.iter().zip(outcomes) {
+    let share = wanted.len().div_ceil(rayon::current_num_threads().max(1)).max(64);
+    let outcomes: Vec<Vec<Outcome>> = wanted
+        .par_chunks(share)
+        .map(|files| {
+            // A handle for each thread: one handle unpacks one object at a time.
+            let own = Repository::open_bare(objects).ok();
+            let own = own.as_ref().and_then(|repo| repo.odb().ok());
+            let odb = own.as_ref().unwrap_or(odb);
+            files.iter().map(|file| read_one(&source, odb, file)).collect()
+        })
+        .collect();
+    for (file, outcome) in wanted.iter().zip(outcomes.into_iter().flatten()) {
         match outcome {
             Outcome::Text(text) => out.texts.push(text),
             Outcome::Other => out.other_files += 1,
@@ -162,45 +174,45 @@ fn link_target(odb: &Odb<'_>, link: &Entry) -> Result<Vec<u8>, String> {
     }
 }
 
-fn read_one(id: &str, odb: &Odb<'_>, file: &Wanted<'_>) -> Outcome {
+fn read_one(source: &Arc<str>, odb: &Odb<'_>, file: &Wanted<'_>) -> Outcome {
+    let stored;
     let bytes = match &file.entry.content {
-        Some(content) => content.to_vec(),
+        Some(content) => content,
         None => match odb.read(file.entry.id) {
-            Ok(object) if object.kind() == git2::ObjectType::Blob => object.data().to_vec(),
+            Ok(object) if object.kind() == git2::ObjectType::Blob => {
+                stored = object;
+                stored.data()
+            }
             Ok(object) => {
                 let error = git2::Error::from_str(&format!("it is a {}, not a blob", object.kind().str()));
-                return Outcome::Gap(damaged(id, file.path, file.entry.id, &error));
+                return Outcome::Gap(damaged(source, file.path, file.entry.id, &error));
             }
             Err(error) if error.code() == ErrorCode::NotFound => return Outcome::Absent(file.entry.id),
-            Err(error) => return Outcome::Gap(damaged(id, file.path, file.entry.id, &error)),
+            Err(error) => return Outcome::Gap(damaged(source, file.path, file.entry.id, &error)),
         },
     };
-    let Some(kind) = file.kind.or_else(|| kind_by_first_line(&bytes)) else { return Outcome::Other };
-    let added = file.entry.added.clone();
+    let Some(kind) = file.kind.or_else(|| kind_by_first_line(bytes)) else { return Outcome::Other };
     let link_target = file.target.as_ref().map(|target| String::from_utf8_lossy(target).into_owned());
-    text(id, file.path, kind, bytes, file.entry.id, added, link_target)
-}
-
-/// Decodes one file.
-fn text(id: &str, path: &[u8], kind: FileKind, bytes: Vec<u8>, blob: Oid, added: BTreeSet<u32>, link_target: Option<String>) -> Outcome {
-    let Ok(name) = std::str::from_utf8(path) else {
-        return Outcome::Gap(file_gap(GapKind::Encoding, id, path, "its path is not valid UTF-8", "Rename the file."));
-    };
-    match decode(kind, bytes) {
-        Ok(text) => Outcome::Text(Text { path: name.to_owned(), kind, text, blob: blob.to_string(), added, link_target }),
-        Err((kind, cause)) => {
-            let next = if kind == GapKind::Encoding { "Declare the file's encoding as in PEP 263, or save it as UTF-8." } else { "" };
-            Outcome::Gap(file_gap(kind, id, path, &cause, next))
-        }
+    match text(source, file.path, kind, bytes, file.entry.id) {
+        Ok(text) => Outcome::Text(Text { added: file.entry.added.clone(), link_target, ..text }),
+        Err(gap) => Outcome::Gap(gap),
     }
 }
 
-/// Decodes a file that a directory walk read.
-pub(super) fn decode_into(out: &mut Texts, id: &str, path: &str, kind: FileKind, bytes: Vec<u8>, blob: Oid, link_target: Option<String>) {
-    match text(id, path.as_bytes(), kind, bytes, blob, BTreeSet::new(), link_target) {
-        Outcome::Text(text) => out.texts.push(text),
-        Outcome::Gap(gap) => out.gaps.push(gap),
-        Outcome::Other | Outcome::Absent(_) => out.other_files += 1,
+/// Decodes one file.
+pub(super) fn text(source: &Arc<str>, path: &[u8], kind: FileKind, bytes: &[u8], blob: Oid) -> Result<Text, Gap> {
+    let Ok(name) = std::str::from_utf8(path) else {
+        return Err(file_gap(GapKind::Encoding, source, path, "its path is not valid UTF-8", "Rename the file."));
+    };
+    match decode(kind, bytes) {
+        Ok(text) => {
+            let file = TextFile::new(Arc::clone(source), name, &*text);
+            Ok(Text { file, kind, blob: blob.to_string(), added: BTreeSet::new(), link_target: None })
+        }
+        Err((kind, cause)) => {
+            let next = if kind == GapKind::Encoding { "Declare the file's encoding as in PEP 263, or save it as UTF-8." } else { "" };
+            Err(file_gap(kind, source, path, &cause, next))
+        }
     }
 }
 
@@ -224,10 +236,3 @@ fn push_absent(id: &str, absent: &[(&[u8], Oid)], gaps: &mut Vec<Gap>) {
         gaps.push(gap(id, &path, &error(object, format!("blob of {path}"))));
     }
 }
-
-// The object database is read from many threads; this does not compile if it may not be.
-const _: fn() = || {
-    fn shared<T: Sync>() {}
-    shared::<Odb<'static>>();
-    shared::<Arc<[u8]>>();
-};

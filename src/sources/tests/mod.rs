@@ -9,7 +9,10 @@ use crate::findings::GapKind;
 use crate::profile::{Profile, Role, Source};
 use crate::text::{FileId, Files, Span};
 
+mod directory;
+mod embedded;
 mod git;
+mod objects;
 mod patch;
 mod patch_refused;
 

@@ -176,3 +176,21 @@ fn context_must_be_exact_at_its_line() {
     let error = run(EDIT.replace(" 4\n", " 4\r\n").as_bytes()).unwrap_err();
     assert!(error.to_string().ends_with(r#"a.py, hunk 1: line 4 should be "4\r", but is "4""#), "{error}");
 }
+
+#[test]
+fn damaged_bytes_never_panic() {
+    let whole = format!(
+        "{EDIT}diff --git \"a/\\303\\251\" \"b/\\303\\251\"\nnew file mode 100644\n--- /dev/null\n+++ \"b/\\303\\251\"\n@@ -0,0 +1 @@\n+x\n"
+    );
+    assert!(run(whole.as_bytes()).is_ok());
+    for at in 0..whole.len() {
+        for byte in [b'\n', b'-', b'+', b' ', b'9', b'"', b'\\', 0xFF] {
+            let mut damaged = whole.clone().into_bytes();
+            damaged[at] = byte;
+            let _ = run(&damaged);
+            damaged.remove(at);
+            let _ = run(&damaged);
+        }
+        let _ = run(&whole.as_bytes()[at..]);
+    }
+}
