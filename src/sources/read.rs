@@ -65,7 +65,6 @@ pub(super) fn read_snapshot(id: &str, snapshot: &Snapshot, objects: &Path, odb: 
     let mut out = Texts::default();
     let mut absent: Vec<(&[u8], Oid)> = Vec::new();
     let mut wanted = Vec::new();
-    let mut total = 0_u64;
     for (path, entry) in &snapshot.entries {
         let (candidate, resolved) = match resolve(id, snapshot, odb, path, entry) {
             Ok(found) => found,
@@ -80,49 +79,28 @@ pub(super) fn read_snapshot(id: &str, snapshot: &Snapshot, objects: &Path, odb: 
             out.other_files += 1;
             continue;
         }
-        let size = match &candidate.content {
-            Some(content) => content.len() as u64,
-            None => match odb.read_header(candidate.id) {
-                Ok((size, _)) => size as u64,
-                Err(error) if error.code() == ErrorCode::NotFound => {
-                    absent.push((path, candidate.id));
-                    continue;
-                }
-                Err(error) => {
-                    out.gaps.push(damaged(id, path, candidate.id, &error));
-                    continue;
-                }
-            },
-        };
-        if size > max_bytes.min(u64::from(u32::MAX)) {
-            if script {
-                out.other_files += 1;
-            } else {
-                let cause = format!("the file has {size} bytes, more than the limit of {max_bytes}");
-                out.gaps.push(file_gap(GapKind::Oversize, id, path, &cause, "Raise `max_file_bytes` in the profile if the file matters."));
-            }
-            continue;
-        }
-        total += size;
-        if total > MAX_TOTAL {
-            let bound = SourceError::Bound { id: id.to_owned(), what: format!("its files have more than {MAX_TOTAL} bytes together") };
-            out.gaps.push(gap(id, &String::from_utf8_lossy(path), &bound));
-            break;
-        }
         wanted.push(Wanted { path, target: resolved, entry: candidate, kind });
     }
     let share = wanted.len().div_ceil(rayon::current_num_threads().max(1)).max(64);
-    let outcomes: Vec<Vec<Outcome>> = wanted
+    let outcomes: Vec<Vec<(u64, Outcome)>> = wanted
         .par_chunks(share)
         .map(|files| {
             // A handle for each thread: one handle unpacks one object at a time.
             let own = Repository::open_bare(objects).ok();
             let own = own.as_ref().and_then(|repo| repo.odb().ok());
             let odb = own.as_ref().unwrap_or(odb);
-            files.iter().map(|file| read_one(&source, odb, file)).collect()
+            let mut budget = MAX_TOTAL;
+            files.iter().map(|file| read_within(&source, odb, file, max_bytes, &mut budget)).collect()
         })
         .collect();
-    for (file, outcome) in wanted.iter().zip(outcomes.into_iter().flatten()) {
+    let mut total = 0_u64;
+    for (file, (size, outcome)) in wanted.iter().zip(outcomes.into_iter().flatten()) {
+        total += size;
+        if total > MAX_TOTAL {
+            let bound = SourceError::Bound { id: id.to_owned(), what: format!("its files have more than {MAX_TOTAL} bytes together") };
+            out.gaps.push(gap(id, &String::from_utf8_lossy(file.path), &bound));
+            break;
+        }
         match outcome {
             Outcome::Text(text) => out.texts.push(text),
             Outcome::Other => out.other_files += 1,
@@ -172,6 +150,30 @@ fn link_target(odb: &Odb<'_>, link: &Entry) -> Result<Vec<u8>, String> {
         Err(error) if error.code() == ErrorCode::NotFound => Err(format!("could not be read: object {} is absent", link.id)),
         Err(error) => Err(format!("could not be read: {}", error.message())),
     }
+}
+
+/// Reads one file, unless it has more than `max_bytes`, or more than is left of the source's `budget`, which it lowers. Gives the blob's size too.
+fn read_within(source: &Arc<str>, odb: &Odb<'_>, file: &Wanted<'_>, max_bytes: u64, budget: &mut u64) -> (u64, Outcome) {
+    let size = match &file.entry.content {
+        Some(content) => content.len() as u64,
+        None => match odb.read_header(file.entry.id) {
+            Ok((size, _)) => size as u64,
+            Err(error) if error.code() == ErrorCode::NotFound => return (0, Outcome::Absent(file.entry.id)),
+            Err(error) => return (0, Outcome::Gap(damaged(source, file.path, file.entry.id, &error))),
+        },
+    };
+    if size > max_bytes.min(u64::from(u32::MAX)) {
+        if file.kind.is_none() {
+            return (0, Outcome::Other);
+        }
+        let cause = format!("the file has {size} bytes, more than the limit of {max_bytes}");
+        let next = "Raise `max_file_bytes` in the profile if the file matters.";
+        return (0, Outcome::Gap(file_gap(GapKind::Oversize, source, file.path, &cause, next)));
+    }
+    // A share that exceeds the budget alone does so together with the others: the whole is cut at or before this file, on any number of threads.
+    let outcome = if size > *budget { Outcome::Other } else { read_one(source, odb, file) };
+    *budget = budget.saturating_sub(size);
+    (size, outcome)
 }
 
 fn read_one(source: &Arc<str>, odb: &Odb<'_>, file: &Wanted<'_>) -> Outcome {
