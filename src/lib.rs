@@ -8,6 +8,10 @@
 
 pub mod catalog;
 pub mod findings;
+pub mod names;
 pub mod profile;
+pub mod routes;
 pub mod sources;
+pub mod syntax;
 pub mod text;
+pub mod values;

@@ -1,0 +1,18 @@
+//! Python text to facts.
+//!
+//! In: the decoded text of one file. Out: [`ModuleFacts`]: operations, conditions, `try` statements, directives. Refused: nothing; where the
+//! parser gives up the problem is recorded with its position and what could still be parsed is kept. The parser crate is named here alone.
+
+mod expressions;
+mod facts;
+mod lower;
+mod parallel;
+mod scan;
+mod statements;
+
+pub use facts::*;
+pub use lower::extract;
+pub use parallel::extract_all;
+
+/// Stack, in bytes, that a thread needs to call [`extract`] on any input.
+pub const STACK_BYTES: usize = 512 << 20;

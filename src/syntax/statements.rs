@@ -1,0 +1,663 @@
+//! Statements to operations: control flow, definitions, imports and assignments.
+
+use ruff_python_ast::{self as ast, ExceptHandler, Expr, Pattern, Stmt};
+use ruff_text_size::Ranged;
+
+use super::facts::*;
+use super::lower::{Env, Lowering, MAX_DEPTH, Opening, dotted, index, range};
+use super::scan::Bindings;
+
+impl Lowering<'_> {
+    /// Lowers statements in order; false if no path falls out at the end. What follows a jump is dead and left out.
+    pub(super) fn block(&mut self, body: &[Stmt]) -> bool {
+        if self.depth >= MAX_DEPTH {
+            if let Some(stmt) = body.first() {
+                self.too_deep.get_or_insert(range(stmt.range()));
+            }
+            return true;
+        }
+        self.depth += 1;
+        let alive = body.iter().all(|stmt| self.statement(stmt));
+        self.depth -= 1;
+        alive
+    }
+
+    fn statement(&mut self, stmt: &Stmt) -> bool {
+        let at = range(stmt.range());
+        match stmt {
+            Stmt::FunctionDef(def) => self.function(def),
+            Stmt::ClassDef(def) => self.class(def),
+            Stmt::Return(stmt) => {
+                let src = match &stmt.value {
+                    Some(value) => self.expr(value),
+                    None => self.none(at),
+                };
+                self.emit(OpKind::Return(src), at);
+                return false;
+            }
+            Stmt::Raise(stmt) => {
+                if let Some(exception) = &stmt.exc {
+                    let src = self.expr(exception);
+                    self.publish(at);
+                    self.emit(OpKind::Raise(src), range(exception.range()));
+                }
+                if let Some(cause) = &stmt.cause {
+                    self.expr(cause);
+                }
+                return false;
+            }
+            Stmt::Break(_) | Stmt::Continue(_) => return false,
+            Stmt::Assign(stmt) => {
+                let src = self.expr(&stmt.value);
+                for target in &stmt.targets {
+                    self.assign(target, src);
+                }
+            }
+            Stmt::AugAssign(stmt) => {
+                let left = self.expr(&stmt.target);
+                let right = self.expr(&stmt.value);
+                let dst = self.reg();
+                self.emit(OpKind::Binary { dst, left, op: super::expressions::operator(stmt.op), right }, at);
+                self.assign(&stmt.target, dst);
+            }
+            Stmt::AnnAssign(stmt) => {
+                if let Some(value) = &stmt.value {
+                    let src = self.expr(value);
+                    self.assign(&stmt.target, src);
+                }
+            }
+            Stmt::Expr(stmt) => {
+                self.expr(&stmt.value);
+            }
+            Stmt::If(stmt) => return self.branches(stmt),
+            Stmt::For(stmt) => self.for_loop(stmt),
+            Stmt::While(stmt) => self.while_loop(stmt),
+            Stmt::With(stmt) => {
+                for item in &stmt.items {
+                    let src = self.expr(&item.context_expr);
+                    let dst = self.reg();
+                    self.publish(at);
+                    self.emit(OpKind::Enter { dst, src }, range(item.context_expr.range()));
+                    self.forget();
+                    if let Some(target) = &item.optional_vars {
+                        self.assign(target, dst);
+                    }
+                }
+                return self.block(&stmt.body);
+            }
+            Stmt::Try(stmt) => return self.try_statement(stmt),
+            Stmt::Match(stmt) => return self.match_statement(stmt),
+            Stmt::Import(stmt) => {
+                for alias in &stmt.names {
+                    self.publish(at);
+                    let dst = self.reg();
+                    let module = self.intern(&alias.name);
+                    self.emit(OpKind::Import { dst, module, top: alias.asname.is_none() }, range(alias.range()));
+                    let name = alias.asname.as_ref().map_or_else(|| alias.name.split('.').next().unwrap_or(""), |name| name.as_str());
+                    self.assign_name(name, dst, range(alias.range()));
+                }
+            }
+            Stmt::ImportFrom(stmt) => {
+                let module = self.intern(stmt.module.as_ref().map_or("", |module| module.as_str()));
+                for alias in &stmt.names {
+                    self.publish(at);
+                    let at = range(alias.range());
+                    if alias.name.as_str() == "*" {
+                        self.emit(OpKind::ImportStar { module, level: stmt.level }, at);
+                        continue;
+                    }
+                    let dst = self.reg();
+                    let name = self.intern(&alias.name);
+                    self.emit(OpKind::ImportFrom { dst, module, level: stmt.level, name }, at);
+                    self.assign_name(alias.asname.as_ref().unwrap_or(&alias.name), dst, at);
+                }
+            }
+            Stmt::Assert(stmt) => {
+                self.expr(&stmt.test);
+                self.narrow(&stmt.test, true);
+                if let Some(message) = &stmt.msg {
+                    self.expr(message);
+                }
+            }
+            Stmt::Delete(stmt) => {
+                for target in &stmt.targets {
+                    if let Expr::Name(name) = target {
+                        if let Some(slot) = self.frame().slots.get(name.id.as_str()).copied() {
+                            self.frame().env[slot] = NO_REG;
+                        }
+                    } else {
+                        self.children(target);
+                    }
+                    self.emit(OpKind::Delete, range(target.range()));
+                }
+            }
+            Stmt::TypeAlias(stmt) => {
+                let src = self.expr(&stmt.value);
+                self.assign(&stmt.name, src);
+            }
+            Stmt::Global(_) | Stmt::Nonlocal(_) | Stmt::Pass(_) | Stmt::IpyEscapeCommand(_) => {}
+        }
+        true
+    }
+
+    pub(super) fn none(&mut self, at: Range) -> Reg {
+        let dst = self.reg();
+        self.emit(OpKind::Literal(dst, Literal::None), at);
+        dst
+    }
+
+    fn function(&mut self, def: &ast::StmtFunctionDef) {
+        let decorators: Vec<(Reg, Range)> =
+            def.decorator_list.iter().map(|decorator| (self.expr(&decorator.expression), range(decorator.expression.range()))).collect();
+        let defaults = self.defaults(&def.parameters);
+        let parameters: Vec<String> = def.parameters.iter().map(|parameter| parameter.name().to_string()).collect();
+        let opening = Opening {
+            kind: ScopeKind::Function,
+            name: &def.name,
+            whole: range(def.range()),
+            name_range: range(def.name.range()),
+            bindings: Bindings::of(&def.body, &parameters),
+        };
+        let scope = self.open(opening);
+        let params = self.params(&def.parameters);
+        self.facts.scopes[scope as usize].params = params;
+        self.facts.scopes[scope as usize].is_async = def.is_async;
+        self.facts.scopes[scope as usize].decorators = self.decorator_names(&def.decorator_list);
+        if self.block(&def.body) {
+            let end = (def.range().end().to_u32(), def.range().end().to_u32());
+            let src = self.none(end);
+            self.emit(OpKind::Return(src), end);
+        }
+        self.close();
+        let mut value = self.reg();
+        self.emit(OpKind::Function { dst: value, scope, defaults }, range(def.name.range()));
+        value = self.decorate(value, decorators);
+        self.assign_name(&def.name, value, range(def.name.range()));
+    }
+
+    fn decorator_names(&mut self, decorators: &[ast::Decorator]) -> Vec<NameId> {
+        let names = decorators.iter().filter_map(|decorator| match &decorator.expression {
+            Expr::Call(call) => dotted(&call.func),
+            other => dotted(other),
+        });
+        let names: Vec<String> = names.collect();
+        names.iter().map(|name| self.intern(name)).collect()
+    }
+
+    fn decorate(&mut self, mut value: Reg, decorators: Vec<(Reg, Range)>) -> Reg {
+        for (func, at) in decorators.into_iter().rev() {
+            self.publish(at);
+            let dst = self.reg();
+            self.emit(OpKind::Call { dst, func, args: Box::new([(Passing::Position, value)]), decorator: true }, at);
+            self.forget();
+            value = dst;
+        }
+        value
+    }
+
+    /// Evaluates default values where the definition stands; pairs of parameter index and register.
+    pub(super) fn defaults(&mut self, parameters: &ast::Parameters) -> Box<[(u32, Reg)]> {
+        let mut out = Vec::new();
+        let positional = parameters.posonlyargs.len() + parameters.args.len();
+        let star = usize::from(parameters.vararg.is_some());
+        let listed = parameters.posonlyargs.iter().chain(&parameters.args).enumerate();
+        let keyword = parameters.kwonlyargs.iter().enumerate().map(|(at, item)| (positional + star + at, item));
+        for (at, item) in listed.chain(keyword) {
+            if let Some(default) = &item.default {
+                out.push((index(at), self.expr(default)));
+            }
+        }
+        out.into_boxed_slice()
+    }
+
+    fn class(&mut self, def: &ast::StmtClassDef) {
+        let decorators: Vec<(Reg, Range)> =
+            def.decorator_list.iter().map(|decorator| (self.expr(&decorator.expression), range(decorator.expression.range()))).collect();
+        let mut bases = Vec::new();
+        let mut keywords = Vec::new();
+        if let Some(arguments) = &def.arguments {
+            for base in &arguments.args {
+                let reg = match base {
+                    Expr::Starred(starred) => self.expr(&starred.value),
+                    // A parametrised base (`Generic[T]`) is its origin.
+                    Expr::Subscript(subscript) => self.expr(&subscript.value),
+                    other => self.expr(other),
+                };
+                bases.push(reg);
+            }
+            for keyword in &arguments.keywords {
+                let reg = self.expr(&keyword.value);
+                if let Some(name) = &keyword.arg {
+                    keywords.push((self.intern(name), reg));
+                }
+            }
+        }
+        let opening = Opening {
+            kind: ScopeKind::Class,
+            name: &def.name,
+            whole: range(def.range()),
+            name_range: range(def.name.range()),
+            bindings: Bindings::of(&def.body, &[]),
+        };
+        let scope = self.open(opening);
+        self.facts.scopes[scope as usize].decorators = self.decorator_names(&def.decorator_list);
+        // An annotated name without a value still declares a field.
+        self.block(&def.body);
+        self.close();
+        self.publish(range(def.name.range()));
+        let mut value = self.reg();
+        let kind = OpKind::Class { dst: value, scope, bases: bases.into(), keywords: keywords.into() };
+        self.emit(kind, range(def.name.range()));
+        value = self.decorate(value, decorators);
+        self.assign_name(&def.name, value, range(def.name.range()));
+    }
+
+    /// Runs `body` from the current state under `cond`; the state it leaves, if it falls through.
+    fn arm(&mut self, cond: CondId, body: impl FnOnce(&mut Self) -> bool) -> Option<(Env, CondId)> {
+        let outer = self.frame().cond;
+        self.frame().cond = cond;
+        self.forget();
+        let alive = body(self);
+        let end = self.frame().cond;
+        self.frame().cond = outer;
+        self.forget();
+        let env = self.frame().env.clone();
+        alive.then_some((env, end))
+    }
+
+    /// Continues after a split: with the one state that is left, or with the merge of several. False if none is left.
+    fn join(&mut self, mut states: Vec<(Env, CondId)>, at: Range) -> bool {
+        self.forget();
+        match states.len() {
+            0 => false,
+            1 => {
+                let (env, cond) = states.remove(0);
+                self.frame().env = env;
+                self.frame().cond = cond;
+                true
+            }
+            _ => {
+                if let Some(env) = self.merge(states, at) {
+                    self.frame().env = env;
+                }
+                true
+            }
+        }
+    }
+
+    fn branches(&mut self, stmt: &ast::StmtIf) -> bool {
+        let at = range(stmt.range());
+        let outer = self.frame().cond;
+        let mut states = Vec::new();
+        let first = (Some(&*stmt.test), &stmt.body);
+        let clauses = std::iter::once(first).chain(stmt.elif_else_clauses.iter().map(|clause| (clause.test.as_ref(), &clause.body)));
+        let mut open = true;
+        for (test, body) in clauses {
+            let Some(test) = test else {
+                let cond = self.frame().cond;
+                states.extend(self.arm(cond, |lowering| lowering.block(body)));
+                open = false;
+                break;
+            };
+            let value = self.expr(test);
+            let before = self.frame().env.clone();
+            let taken = self.condition(CondKind::Test(value, true), range(test.range()));
+            states.extend(self.arm(taken, |lowering| {
+                lowering.narrow(test, true);
+                lowering.block(body)
+            }));
+            let skipped = self.condition(CondKind::Test(value, false), range(test.range()));
+            self.frame().cond = skipped;
+            let mut before = before;
+            before.resize(self.frame().env.len(), NO_REG);
+            self.frame().env = before;
+            self.narrow(test, false);
+        }
+        if open {
+            let (env, cond) = (self.frame().env.clone(), self.frame().cond);
+            states.push((env, cond));
+        }
+        self.frame().cond = outer;
+        self.join(states, (at.0, at.0))
+    }
+
+    /// Narrows the names that `test` speaks of, given how it came out.
+    pub(super) fn narrow(&mut self, test: &Expr, positive: bool) {
+        match test {
+            Expr::Name(name) => self.filter(&name.id, if positive { Keep::Truthy } else { Keep::Falsy }, range(test.range())),
+            Expr::Named(named) => self.narrow(&named.target, positive),
+            Expr::UnaryOp(unary) if unary.op == ast::UnaryOp::Not => self.narrow(&unary.operand, !positive),
+            Expr::BoolOp(bool_op) if (bool_op.op == ast::BoolOp::And) == positive => {
+                for value in &bool_op.values {
+                    self.narrow(value, positive);
+                }
+            }
+            Expr::Compare(compare) if compare.ops.len() == 1 && matches!(compare.comparators[0], Expr::NoneLiteral(_)) => {
+                let is_none = match compare.ops[0] {
+                    ast::CmpOp::Is | ast::CmpOp::Eq => positive,
+                    ast::CmpOp::IsNot | ast::CmpOp::NotEq => !positive,
+                    _ => return,
+                };
+                let target = match &*compare.left {
+                    Expr::Named(named) => &*named.target,
+                    other => other,
+                };
+                if let Expr::Name(name) = target {
+                    self.filter(&name.id, if is_none { Keep::IsNone } else { Keep::NotNone }, range(test.range()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn filter(&mut self, name: &str, keep: Keep, at: Range) {
+        let frame = self.frame();
+        let Some(slot) = frame.slots.get(name).copied() else { return };
+        let src = frame.env.get(slot).copied().unwrap_or(NO_REG);
+        if src == NO_REG || frame.shared.contains(&slot) {
+            return;
+        }
+        let dst = self.reg();
+        self.emit(OpKind::Filter(dst, src, keep), at);
+        self.frame().env[slot] = dst;
+    }
+
+    /// Prepares the phis of a loop for the slots that its body assigns; the inputs from the loop's end are added afterwards.
+    fn loop_head(&mut self, body: &[Stmt], target: Option<&Expr>, at: Range) -> Vec<(usize, usize)> {
+        let mut bindings = Bindings::default();
+        if let Some(target) = target {
+            bindings.target(target);
+        }
+        bindings.statements(body);
+        let mut phis = Vec::new();
+        for name in &bindings.bound {
+            let Some(slot) = self.frame().slots.get(name).copied() else { continue };
+            let before = self.frame().env[slot];
+            if before == NO_REG || self.frame().shared.contains(&slot) || phis.iter().any(|(seen, _)| *seen == slot) {
+                continue;
+            }
+            let cond = self.frame().cond;
+            let dst = self.reg();
+            self.emit(OpKind::Phi(dst, Box::new([(before, cond)])), at);
+            self.frame().env[slot] = dst;
+            let op = self.frame().ops.len() - 1;
+            phis.push((slot, op));
+        }
+        phis
+    }
+
+    fn loop_tail(&mut self, phis: &[(usize, usize)], body: CondId) {
+        for (slot, op) in phis {
+            let end = self.frame().env[*slot];
+            let frame = self.frame();
+            if let OpKind::Phi(dst, inputs) = &mut frame.ops[*op].kind
+                && end != NO_REG
+                && end != *dst
+            {
+                let mut all = inputs.to_vec();
+                all.push((end, body));
+                *inputs = all.into_boxed_slice();
+            }
+        }
+    }
+
+    fn run_loop(&mut self, at: Range, phis: &[(usize, usize)], cond: CondId, body: impl FnOnce(&mut Self) -> bool) {
+        let entry = self.frame().env.clone();
+        self.frame().loops += 1;
+        let end = self.arm(cond, body);
+        self.frame().loops -= 1;
+        let entry_cond = self.frame().cond;
+        // A `break` or `continue` inside may leave with any version, so the end counts even if it is not reached by falling through.
+        let (env, end_cond) = end.unwrap_or_else(|| (self.frame().env.clone(), cond));
+        self.frame().env = env.clone();
+        self.loop_tail(phis, end_cond);
+        self.join(vec![(entry, entry_cond), (env, end_cond)], (at.0, at.0));
+    }
+
+    fn for_loop(&mut self, stmt: &ast::StmtFor) {
+        let at = range(stmt.range());
+        let src = self.expr(&stmt.iter);
+        self.publish(at);
+        let phis = self.loop_head(&stmt.body, Some(&stmt.target), (at.0, at.0));
+        let cond = self.condition(CondKind::Maybe, range(stmt.iter.range()));
+        let item = self.reg();
+        self.emit(OpKind::Iterate { dst: item, src }, range(stmt.iter.range()));
+        self.run_loop(at, &phis, cond, |lowering| {
+            lowering.assign(&stmt.target, item);
+            lowering.block(&stmt.body)
+        });
+        self.block(&stmt.orelse);
+    }
+
+    fn while_loop(&mut self, stmt: &ast::StmtWhile) {
+        let at = range(stmt.range());
+        self.publish(at);
+        let phis = self.loop_head(&stmt.body, None, (at.0, at.0));
+        let test = self.expr(&stmt.test);
+        let cond = self.condition(CondKind::Test(test, true), range(stmt.test.range()));
+        self.run_loop(at, &phis, cond, |lowering| {
+            lowering.narrow(&stmt.test, true);
+            lowering.block(&stmt.body)
+        });
+        self.block(&stmt.orelse);
+    }
+
+    fn try_statement(&mut self, stmt: &ast::StmtTry) -> bool {
+        let at = range(stmt.range());
+        let cond = self.frame().cond;
+        let number = self.frame().tries.len();
+        let in_loop = self.frame().loops > 0;
+        let record = Try { range: at, body: (0, 0), orelse: (0, 0), cond, in_loop, handlers: Vec::new() };
+        self.frame().tries.push(record);
+        let entry = self.frame().env.clone();
+        let start = index(self.frame().ops.len());
+        let body = self.arm(cond, |lowering| lowering.block(&stmt.body));
+        let after = self.frame().env.clone();
+        let middle = index(self.frame().ops.len());
+        self.frame().tries[number].body = (start, middle);
+        let mut states = Vec::new();
+        if let Some((env, end)) = body {
+            self.frame().env = env;
+            states.extend(self.arm(end, |lowering| lowering.block(&stmt.orelse)));
+        }
+        let last = index(self.frame().ops.len());
+        self.frame().tries[number].orelse = (middle, last);
+        for (place, ExceptHandler::ExceptHandler(handler)) in stmt.handlers.iter().enumerate() {
+            let head_end = handler.name.as_ref().map_or_else(
+                || handler.type_.as_ref().map_or(handler.range().start().to_u32() + 6, |kind| kind.range().end().to_u32()),
+                |name| name.range().end().to_u32(),
+            );
+            let head = (handler.range().start().to_u32(), head_end);
+            let taken = self.condition(CondKind::Handler(index(number), index(place)), head);
+            let start = index(self.frame().ops.len());
+            self.frame().env = entry.clone();
+            let after = after.clone();
+            let state = self.arm(taken, |lowering| {
+                let now = lowering.frame().env.clone();
+                if let Some(env) = lowering.merge(vec![(now, taken), (after, taken)], head) {
+                    lowering.frame().env = env;
+                }
+                if let Some(kind) = &handler.type_ {
+                    lowering.expr(kind);
+                }
+                if let Some(name) = &handler.name {
+                    let exception = lowering.opaque(range(name.range()));
+                    lowering.assign_name(name, exception, range(name.range()));
+                }
+                lowering.block(&handler.body)
+            });
+            let ops = (start, index(self.frame().ops.len()));
+            let raises = state.is_none() && always_raises(&handler.body);
+            let leaves = state.is_none();
+            let types = handler.type_.as_deref().map(exception_names).unwrap_or_default();
+            let record = Handler { types, range: range(handler.range()), head, ops, raises, leaves };
+            self.frame().tries[number].handlers.push(record);
+            states.extend(state);
+        }
+        self.frame().cond = cond;
+        let alive = self.join(states, (at.0, at.0));
+        let closing = self.block(&stmt.finalbody);
+        alive && closing
+    }
+
+    fn match_statement(&mut self, stmt: &ast::StmtMatch) -> bool {
+        let at = range(stmt.range());
+        let subject = self.expr(&stmt.subject);
+        let outer = self.frame().cond;
+        let entry = self.frame().env.clone();
+        let mut states = Vec::new();
+        let mut exhaustive = false;
+        for case in &stmt.cases {
+            let mut env = entry.clone();
+            env.resize(self.frame().env.len(), NO_REG);
+            self.frame().env = env;
+            exhaustive |= case.guard.is_none() && matches!(&case.pattern, Pattern::MatchAs(pattern) if pattern.pattern.is_none());
+            let cond = match &case.pattern {
+                Pattern::MatchValue(pattern) => {
+                    let right = self.expr(&pattern.value);
+                    let dst = self.reg();
+                    self.emit(OpKind::Binary { dst, left: subject, op: Operator::Eq, right }, range(pattern.range()));
+                    self.condition(CondKind::Test(dst, true), range(pattern.range()))
+                }
+                other => self.condition(CondKind::Maybe, range(other.range())),
+            };
+            states.extend(self.arm(cond, |lowering| {
+                lowering.pattern(&case.pattern, subject);
+                if let Some(guard) = &case.guard {
+                    lowering.expr(guard);
+                }
+                lowering.block(&case.body)
+            }));
+        }
+        if !exhaustive {
+            let mut env = entry;
+            env.resize(self.frame().env.len(), NO_REG);
+            states.push((env, outer));
+        }
+        self.frame().cond = outer;
+        self.join(states, (at.0, at.0))
+    }
+
+    fn pattern(&mut self, pattern: &Pattern, subject: Reg) {
+        let at = range(pattern.range());
+        match pattern {
+            Pattern::MatchValue(pattern) => {
+                self.expr(&pattern.value);
+            }
+            Pattern::MatchSequence(sequence) => {
+                for (place, part) in sequence.patterns.iter().enumerate() {
+                    let dst = self.reg();
+                    self.emit(OpKind::Unpack { dst, src: subject, index: index(place), from_end: false }, at);
+                    self.pattern(part, dst);
+                }
+            }
+            Pattern::MatchMapping(mapping) => {
+                for (key, part) in mapping.keys.iter().zip(&mapping.patterns) {
+                    let key = self.expr(key);
+                    let dst = self.reg();
+                    self.emit(OpKind::LoadItem { dst, obj: subject, key }, at);
+                    self.pattern(part, dst);
+                }
+            }
+            Pattern::MatchClass(class) => {
+                self.expr(&class.cls);
+                for keyword in &class.arguments.keywords {
+                    let dst = self.reg();
+                    let name = self.intern(&keyword.attr);
+                    self.emit(OpKind::LoadAttr { dst, obj: subject, name }, at);
+                    self.pattern(&keyword.pattern, dst);
+                }
+                for part in &class.arguments.patterns {
+                    let dst = self.opaque(at);
+                    self.pattern(part, dst);
+                }
+            }
+            Pattern::MatchAs(pattern) => {
+                if let Some(inner) = &pattern.pattern {
+                    self.pattern(inner, subject);
+                }
+                if let Some(name) = &pattern.name {
+                    self.assign_name(name, subject, at);
+                }
+            }
+            Pattern::MatchStar(pattern) => {
+                if let Some(name) = &pattern.name {
+                    self.assign_name(name, subject, at);
+                }
+            }
+            Pattern::MatchOr(or) => or.patterns.iter().for_each(|part| self.pattern(part, subject)),
+            Pattern::MatchSingleton(_) => {}
+        }
+    }
+
+    pub(super) fn assign(&mut self, target: &Expr, src: Reg) {
+        let at = range(target.range());
+        match target {
+            Expr::Name(name) => self.assign_name(&name.id, src, at),
+            Expr::Attribute(attribute) => {
+                let obj = self.expr(&attribute.value);
+                let name = self.intern(&attribute.attr);
+                self.publish(at);
+                self.emit(OpKind::StoreAttr { obj, name, src }, at);
+                self.store_field(obj, super::lower::Field::Attr(name), src);
+            }
+            Expr::Subscript(subscript) => {
+                let obj = self.expr(&subscript.value);
+                let key = self.expr(&subscript.slice);
+                self.emit(OpKind::StoreItem { obj, key, src }, at);
+                match self.frame().keys.get(&key).copied() {
+                    Some(field) => self.store_field(obj, field, src),
+                    None => self.forget(),
+                }
+            }
+            Expr::Tuple(ast::ExprTuple { elts, .. }) | Expr::List(ast::ExprList { elts, .. }) => {
+                let star = elts.iter().position(Expr::is_starred_expr);
+                for (place, target) in elts.iter().enumerate() {
+                    let dst = self.reg();
+                    let kind = match star {
+                        Some(star) if place == star => {
+                            OpKind::UnpackRest { dst, src, before: index(star), after: index(elts.len() - star - 1) }
+                        }
+                        Some(star) if place > star => OpKind::Unpack { dst, src, index: index(elts.len() - place), from_end: true },
+                        _ => OpKind::Unpack { dst, src, index: index(place), from_end: false },
+                    };
+                    self.emit(kind, range(target.range()));
+                    match target {
+                        Expr::Starred(starred) => self.assign(&starred.value, dst),
+                        other => self.assign(other, dst),
+                    }
+                }
+            }
+            Expr::Starred(starred) => self.assign(&starred.value, src),
+            other => {
+                self.expr(other);
+            }
+        }
+    }
+
+    /// A store makes one field known. Fields of the same name in objects that may be the same one are forgotten.
+    fn store_field(&mut self, obj: Reg, field: super::lower::Field, src: Reg) {
+        let frame = self.frame();
+        frame.fields.retain(|(_, known), _| *known != field);
+        frame.fields.insert((obj, field), src);
+    }
+}
+
+/// Whether the last statement is a `raise`.
+fn always_raises(body: &[Stmt]) -> bool {
+    match body.last() {
+        Some(Stmt::Raise(_)) => true,
+        Some(Stmt::If(stmt)) => {
+            let has_else = stmt.elif_else_clauses.last().is_some_and(|clause| clause.test.is_none());
+            has_else && always_raises(&stmt.body) && stmt.elif_else_clauses.iter().all(|clause| always_raises(&clause.body))
+        }
+        _ => false,
+    }
+}
+
+fn exception_names(kind: &Expr) -> Vec<String> {
+    match kind {
+        Expr::Tuple(tuple) => tuple.elts.iter().flat_map(exception_names).collect(),
+        other => vec![dotted(other).unwrap_or_else(|| "?".to_owned())],
+    }
+}
