@@ -11,6 +11,7 @@ pub mod findings;
 pub mod names;
 pub mod profile;
 pub mod routes;
+pub mod run;
 pub mod sources;
 pub mod syntax;
 pub mod text;

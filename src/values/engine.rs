@@ -861,6 +861,23 @@ impl<'p> Engine<'p> {
 
     /// Enters every known object of a function with unknown arguments; false if its definition was never reached.
     fn enter_unbound(&mut self, scope: GlobalScope) -> bool {
+        self.enter_apart(scope, (0, 0))
+    }
+
+    /// Enters what tells callers apart once more with unknown arguments, apart from the callers that are known: anyone may call it.
+    pub fn run_public(&mut self, wanted: impl Fn(ModuleId) -> bool) {
+        for at in 0..u32::try_from(self.program.scope_count()).unwrap_or(0) {
+            let scope = GlobalScope(at);
+            let facts = self.program.scope(scope);
+            let known = self.scope_instances[at as usize].iter().any(|inst| self.instances[inst.0 as usize].unbound);
+            if facts.kind == ScopeKind::Function && facts.polymorphic && !known && wanted(self.program.module_of(scope)) {
+                self.enter_apart(scope, (u32::MAX, 0));
+            }
+        }
+        self.settle();
+    }
+
+    fn enter_apart(&mut self, scope: GlobalScope, context: (u32, u32)) -> bool {
         let module = self.program.module_of(scope);
         let parent_scope = self.program.global_scope(module, self.program.scope(scope).parent);
         let parents: Vec<InstanceId> = self.scope_instances[parent_scope.0 as usize].clone();
@@ -868,7 +885,7 @@ impl<'p> Engine<'p> {
         for parent in parents {
             let Some(function) = self.object_ids.get(&Object::Function(scope, parent)).copied() else { continue };
             entered = true;
-            let inst = self.instance(scope, parent, (0, 0), None);
+            let inst = self.instance(scope, parent, context, None);
             self.instances[inst.0 as usize].unbound = true;
             self.bind_unknown(function, inst);
         }
@@ -892,5 +909,108 @@ impl Engine<'_> {
     pub fn entered_scopes(&self) -> impl Iterator<Item = GlobalScope> + '_ {
         let all = self.scope_instances.iter().enumerate();
         all.filter(|(_, running)| !running.is_empty()).map(|(at, _)| GlobalScope(u32::try_from(at).unwrap_or(u32::MAX)))
+    }
+}
+
+/// Questions that routes and rules ask of the result.
+impl Engine<'_> {
+    /// Whether a test's register may also come out the other way.
+    #[must_use]
+    pub fn is_undecided(&self, inst: InstanceId, reg: Reg, wanted: bool) -> bool {
+        self.set(self.reg(inst, reg)).iter().any(|object| self.may_be(*object, !wanted))
+    }
+
+    /// Whether a running copy was only entered because nothing known calls it.
+    #[must_use]
+    pub fn is_unbound(&self, inst: InstanceId) -> bool {
+        self.instances[inst.0 as usize].unbound
+    }
+
+    /// Running copies of a scope, in the order in which they came up.
+    #[must_use]
+    pub fn copies_of(&self, scope: GlobalScope) -> &[InstanceId] {
+        &self.scope_instances[scope.0 as usize]
+    }
+
+    /// Objects in a register.
+    #[must_use]
+    pub fn objects_in(&self, inst: InstanceId, reg: Reg) -> Vec<ObjectId> {
+        if reg == NO_REG { Vec::new() } else { self.set(self.reg(inst, reg)).to_vec() }
+    }
+
+    /// Whether the branch of an operation runs in a running copy.
+    #[must_use]
+    pub fn runs(&self, inst: InstanceId, op: u32) -> bool {
+        let scope = self.scope_of(inst);
+        self.is_active(inst, self.program.scope(scope).ops[op as usize].cond)
+    }
+
+    /// Values of an enumeration member.
+    pub fn member_values(&mut self, class: ObjectId, name: Sym) -> Vec<ObjectId> {
+        let node = self.field(class, Key::Attr(name));
+        self.set(node).to_vec()
+    }
+
+    /// Whether a class is an exception by its name or its bases' names.
+    #[must_use]
+    pub fn is_exception(&self, class: GlobalScope) -> bool {
+        let name = self.program.qualified(class);
+        name.ends_with("Error") || name.ends_with("Exception")
+    }
+
+    /// Whether what a call calls came out of a string: its callee is a value returned by other code, not a name of a class.
+    #[must_use]
+    pub fn came_from_string(&self, scope: GlobalScope, op: u32) -> bool {
+        use crate::syntax::OpKind;
+        let facts = self.program.scope(scope);
+        let OpKind::Call { func, .. } = facts.ops[op as usize].kind else { return false };
+        let mut reg = func;
+        for op in facts.ops.iter().rev() {
+            match &op.kind {
+                OpKind::Filter(dst, src, _) | OpKind::Move(dst, src) if *dst == reg => reg = *src,
+                OpKind::Call { dst, .. } if *dst == reg => return true,
+                OpKind::LoadItem { dst, .. } if *dst == reg => return true,
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+/// Installs from one round to the next.
+impl Engine<'_> {
+    /// Installs of an earlier round: after them, readers get the replacement.
+    pub fn override_with(&mut self, installs: impl Iterator<Item = (String, String)>) {
+        for (owner, name) in installs {
+            let name = self.intern(&name);
+            self.overridden.insert((owner, name));
+        }
+    }
+
+    /// Installs on classes that hold without an undecided condition, by dotted name of the owner and attribute.
+    #[must_use]
+    pub fn certain_installs(&self) -> std::collections::BTreeSet<(String, String)> {
+        let certain = self.installs.iter().filter(|install| {
+            matches!(self.get(install.owner), Object::Class(..)) && self.is_certain(install.installer, install.op)
+        });
+        certain.map(|install| (self.owner_name(install.owner), self.text(install.name).to_owned())).collect()
+    }
+
+    /// Whether no undecided condition stands above an operation.
+    #[must_use]
+    pub fn is_certain(&self, inst: InstanceId, op: u32) -> bool {
+        let scope = self.scope_of(inst);
+        let facts = self.program.scope(scope);
+        let mut at = facts.ops[op as usize].cond;
+        while at != 0 {
+            let cond = facts.conds[at as usize];
+            match cond.kind {
+                CondKind::Test(reg, wanted) if self.is_undecided(inst, reg, wanted) => return false,
+                CondKind::Handler(..) => return false,
+                _ => {}
+            }
+            at = cond.parent;
+        }
+        true
     }
 }

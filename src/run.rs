@@ -1,0 +1,212 @@
+//! The composer: profile and sources in, analysis out. The only module that knows all stages.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::findings::{Gap, GapKind};
+use crate::names::{ModuleId, ModuleInput, Program};
+use crate::profile::{Family, PathClass, Profile};
+use crate::routes::Routes;
+use crate::sources::{FileKind, LoadedSource};
+use crate::syntax::{ModuleFacts, OpKind, extract_all};
+use crate::text::{FileId, Files, Span};
+use crate::values::{Assumptions, Engine};
+
+/// Decides the class of a path.
+#[derive(Debug)]
+pub struct Classes {
+    globs: Vec<(ignore::overrides::Override, PathClass)>,
+}
+
+impl Classes {
+    /// Compiles the profile's globs. A glob that does not compile was refused with the profile.
+    #[must_use]
+    pub fn new(paths: &[(String, PathClass)]) -> Self {
+        let mut globs = Vec::new();
+        for (glob, class) in paths {
+            let mut builder = ignore::overrides::OverrideBuilder::new("/");
+            if builder.add(&format!("/{}", glob.trim_start_matches('/'))).is_ok()
+                && let Ok(glob) = builder.build()
+            {
+                globs.push((glob, *class));
+            }
+        }
+        Self { globs }
+    }
+
+    /// Class of a path: that of the first glob that matches, production if none does.
+    #[must_use]
+    pub fn of(&self, path: &str) -> PathClass {
+        let full = format!("/{path}");
+        self.globs.iter().find(|(glob, _)| glob.matched(&full, false).is_whitelist()).map_or(PathClass::Production, |(_, class)| *class)
+    }
+}
+
+/// What was read, as the analysis needs it.
+pub struct Loaded {
+    /// Texts.
+    pub files: Files,
+    /// Sources in the profile's order.
+    pub sources: Vec<LoadedSource>,
+    /// Module table.
+    pub program: Program,
+    /// Classes of paths.
+    pub classes: Classes,
+    /// Gaps of sources and syntax, in order.
+    pub gaps: Vec<Gap>,
+}
+
+impl Loaded {
+    /// Class of a module.
+    #[must_use]
+    pub fn class_of(&self, module: ModuleId) -> PathClass {
+        self.classes.of(&self.program.module(module).path)
+    }
+
+    /// Source id of a file.
+    #[must_use]
+    pub fn source_of(&self, file: FileId) -> &str {
+        &self.files.get(file).source
+    }
+}
+
+/// Parses every Python file and builds the module table.
+#[must_use]
+pub fn tabulate(profile: &Profile, files: Files, sources: Vec<LoadedSource>, threads: usize) -> Loaded {
+    let mut gaps: Vec<Gap> = sources.iter().flat_map(|source| source.gaps.iter().cloned()).collect();
+    let mut wanted: Vec<(usize, FileId)> = Vec::new();
+    for (at, source) in sources.iter().enumerate() {
+        wanted.extend(source.files.iter().filter(|file| file.kind == FileKind::Python).map(|file| (at, file.file)));
+    }
+    let texts: Vec<&str> = wanted.iter().map(|(_, file)| &*files.get(*file).text).collect();
+    let facts: Vec<ModuleFacts> = extract_all(&texts, threads);
+    let mut inputs = Vec::with_capacity(wanted.len());
+    for ((source, file), facts) in wanted.into_iter().zip(facts) {
+        let text = files.get(file);
+        if let Some(problem) = facts.problems.first() {
+            gaps.push(Gap {
+                kind: GapKind::Syntax,
+                source: text.source.to_string(),
+                path: text.path.to_string(),
+                span: Some(Span::new(file, problem.range.0, problem.range.1)),
+                cause: format!("Python does not parse here: {}.", problem.message.trim_end_matches('.')),
+                next: "Fix the syntax, or exclude the path; what could still be parsed was used.".to_owned(),
+                allowed: false,
+            });
+        }
+        inputs.push(ModuleInput { source, path: text.path.to_string(), file, roots: sources[source].roots.clone(), facts });
+    }
+    gaps.sort();
+    Loaded { files, sources, program: Program::new(inputs), classes: Classes::new(&profile.paths), gaps }
+}
+
+/// Modules that can be on a path to the family: those that name it, those that import one of them, and so on.
+fn relevant(loaded: &Loaded, families: &[Family]) -> BTreeSet<ModuleId> {
+    let program = &loaded.program;
+    let mut needles: BTreeSet<&str> = BTreeSet::new();
+    let mut folders: BTreeSet<String> = BTreeSet::new();
+    for family in families {
+        for pattern in family.sinks.iter().chain(&family.facades) {
+            let last = pattern.rsplit('.').next().unwrap_or(pattern).trim_end_matches('*');
+            if last.len() > 3 {
+                needles.insert(last);
+            }
+            if let Some((module, _)) = pattern.rsplit_once('.') {
+                folders.insert(module.to_owned());
+            }
+        }
+        needles.extend(family.keys.iter().map(String::as_str));
+    }
+    let mut chosen: BTreeSet<ModuleId> = BTreeSet::new();
+    for id in program.module_ids() {
+        let module = program.module(id);
+        let name = program.strings.text(module.name);
+        if folders.contains(name) || module.facts.names.iter().any(|text| needles.iter().any(|needle| text.contains(needle))) {
+            chosen.insert(id);
+        }
+    }
+    // Importers, up to a fixpoint.
+    let mut importers: BTreeMap<ModuleId, BTreeSet<ModuleId>> = BTreeMap::new();
+    for id in program.module_ids() {
+        let module = program.module(id);
+        for op in module.facts.scopes.iter().flat_map(|scope| &scope.ops) {
+            let (name, level, member) = match &op.kind {
+                OpKind::Import { module, .. } => (*module, 0, None),
+                OpKind::ImportFrom { module, level, name, .. } => (*module, *level, Some(*name)),
+                OpKind::ImportStar { module, level } => (*module, *level, None),
+                _ => continue,
+            };
+            let Some(base) = program.absolute(id, module.facts.name(name), level) else { continue };
+            let mut targets = vec![base.clone()];
+            if let Some(member) = member {
+                targets.push(format!("{base}.{}", module.facts.name(member)));
+            }
+            for target in targets {
+                if let Some(found) = program.strings.find(&target).and_then(|sym| program.find(sym, module.source)) {
+                    importers.entry(found).or_default().insert(id);
+                }
+            }
+        }
+    }
+    let mut open: Vec<ModuleId> = chosen.iter().copied().collect();
+    while let Some(id) = open.pop() {
+        for importer in importers.get(&id).into_iter().flatten() {
+            if chosen.insert(*importer) {
+                open.push(*importer);
+            }
+        }
+    }
+    chosen
+}
+
+/// The analysis of one set of sources.
+pub struct Analysis<'l> {
+    /// Production code, at its fixpoint.
+    pub engine: Engine<'l>,
+    /// One per family.
+    pub routes: Vec<Routes>,
+    /// Modules that were followed.
+    pub followed: usize,
+}
+
+/// The profile's assumptions as the engine takes them.
+#[must_use]
+pub fn assumptions(profile: &Profile) -> Assumptions {
+    Assumptions { known: profile.known.clone(), environment: profile.environment.clone() }
+}
+
+/// Runs the analysis: production code first, then again with the installs that hold without a condition.
+#[must_use]
+pub fn analyse<'l>(profile: &Profile, loaded: &'l Loaded, assumptions: &'l Assumptions) -> Analysis<'l> {
+    let chosen = relevant(loaded, &profile.families);
+    let production: Vec<ModuleId> = chosen.iter().copied().filter(|id| counts(loaded.class_of(*id))).collect();
+    let within: BTreeSet<ModuleId> = production.iter().copied().collect();
+    let entries: Vec<_> = profile.entries.iter().filter_map(|entry| loaded.program.find_scope(&entry.symbol.replace(':', "."))).collect();
+    let mut overridden = BTreeSet::new();
+    let mut rounds = 0;
+    let mut engine = loop {
+        let mut engine = Engine::new(&loaded.program, assumptions);
+        engine.override_with(overridden.iter().cloned());
+        engine.run_modules(&production);
+        for entry in &entries {
+            engine.enter(*entry);
+        }
+        engine.settle();
+        engine.run_uncalled(|module| within.contains(&module));
+        engine.run_public(|module| within.contains(&module));
+        let found: BTreeSet<(String, String)> = engine.certain_installs();
+        rounds += 1;
+        if found == overridden || rounds >= 3 {
+            break engine;
+        }
+        overridden = found;
+    };
+    let class_of = |module: ModuleId| loaded.class_of(module);
+    let routes = profile.families.iter().map(|family| crate::routes::trace(&mut engine, family, &class_of)).collect();
+    Analysis { engine, routes, followed: production.len() }
+}
+
+/// Whether code of a class runs in a real job.
+#[must_use]
+pub const fn counts(class: PathClass) -> bool {
+    matches!(class, PathClass::Production | PathClass::Reference)
+}
