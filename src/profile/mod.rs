@@ -7,7 +7,54 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::catalog::Level;
-use crate::text::Span;
+use crate::text::{FileId, Span};
+
+mod classes;
+mod error;
+mod family;
+mod levels;
+mod parse;
+mod pins;
+mod platform;
+mod reader;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use classes::{PathClasses, RuleLevels};
+pub use error::{Document, Label, Mistake, Place, ProfileErrors};
+
+/// Value of `schema` in every profile that this version reads.
+pub const SCHEMA: &str = "rlk-lint/profile/v1";
+
+/// Largest file that is read if the profile does not say, in bytes.
+pub const DEFAULT_MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// The text of a profile, and what was given beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The profile in the run's file table; spans of the validated profile lie in it.
+    pub file: FileId,
+    /// Name of the profile in messages.
+    pub name: &'a str,
+    /// Its text.
+    pub text: &'a str,
+    /// Paths from `--source ID=PATH`; they replace those that the profile declares.
+    pub paths: &'a [(String, PathBuf)],
+}
+
+/// A `sources.json` that a `[[pins]]` names.
+#[derive(Clone, Debug)]
+pub struct PinsRef {
+    /// Path relative to the profile's folder, or to the root of `source`.
+    pub path: String,
+    /// The source in whose pinned tree the file lies, as the profile declares it; `None` for a file beside the profile. Its commit may still
+    /// be open.
+    pub source: Option<Source>,
+}
+
+/// Supplies the text of a `sources.json`, or says as one clause why it cannot be had.
+pub type ReadPins<'a> = dyn FnMut(&PinsRef) -> Result<String, String> + 'a;
 
 /// What a source contributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -21,6 +68,22 @@ pub enum Role {
     Rollout,
     /// The training framework (Megatron-LM).
     Training,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: &'static [Self] = &[Self::Kernel, Self::Orchestrator, Self::Rollout, Self::Training];
+
+    /// The word used in profiles and reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Orchestrator => "orchestrator",
+            Self::Rollout => "rollout",
+            Self::Training => "training",
+        }
+    }
 }
 
 /// What a path is good for. Only production callsites count as routes; the others are listed and labelled.
@@ -39,6 +102,24 @@ pub enum PathClass {
     Example,
     /// Documentation.
     Documentation,
+}
+
+impl PathClass {
+    /// Every class.
+    pub const ALL: &'static [Self] = &[Self::Production, Self::Reference, Self::Test, Self::Benchmark, Self::Example, Self::Documentation];
+
+    /// The word used in profiles and reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Production => "production",
+            Self::Reference => "reference",
+            Self::Test => "test",
+            Self::Benchmark => "benchmark",
+            Self::Example => "example",
+            Self::Documentation => "documentation",
+        }
+    }
 }
 
 /// A value that the profile declares for a name which the sources read.
@@ -123,7 +204,7 @@ pub struct Entry {
 }
 
 /// The validated profile.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// Backend (`rocm`, `cuda`).
     pub backend: String,
@@ -139,12 +220,16 @@ pub struct Profile {
     pub families: Vec<Family>,
     /// Entries in declared order.
     pub entries: Vec<Entry>,
-    /// Path classes in order; the first glob that matches decides, production if none does. (glob, class)
+    /// Path classes in order; the first glob that matches decides, production if none does. (glob, class) Read with [`PathClasses`].
     pub paths: Vec<(String, PathClass)>,
     /// Level overrides by rule id.
     pub levels: BTreeMap<String, Level>,
-    /// Level overrides by path glob and rule id.
+    /// Level overrides by path glob and rule id, in order. Read with [`RuleLevels`].
     pub path_levels: Vec<(String, String, Level)>,
+    /// Options by rule id; each is one that the rule has, of the type of its default.
+    pub options: BTreeMap<String, BTreeMap<String, toml::Value>>,
+    /// Names that a `sources.json` pins and no source has, with the name of that file.
+    pub unused_pins: Vec<(String, String)>,
     /// Largest file that is read, in bytes.
     pub max_file_bytes: u64,
 }

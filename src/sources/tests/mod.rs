@@ -46,6 +46,7 @@ fn profile(sources: Vec<Source>) -> Profile {
         levels: BTreeMap::new(),
         path_levels: Vec::new(),
         max_file_bytes: 1 << 20,
+        ..Profile::default()
     }
 }
 
