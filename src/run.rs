@@ -4,42 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::findings::{Gap, GapKind};
 use crate::names::{ModuleId, ModuleInput, Program};
-use crate::profile::{Family, PathClass, Profile};
+use crate::profile::{Family, PathClass, PathClasses, Profile};
 use crate::routes::Routes;
 use crate::sources::{FileKind, LoadedSource};
 use crate::syntax::{ModuleFacts, OpKind, extract_all};
 use crate::text::{FileId, Files, Span};
 use crate::values::{Assumptions, Engine};
-
-/// Decides the class of a path.
-#[derive(Debug)]
-pub struct Classes {
-    globs: Vec<(ignore::overrides::Override, PathClass)>,
-}
-
-impl Classes {
-    /// Compiles the profile's globs. A glob that does not compile was refused with the profile.
-    #[must_use]
-    pub fn new(paths: &[(String, PathClass)]) -> Self {
-        let mut globs = Vec::new();
-        for (glob, class) in paths {
-            let mut builder = ignore::overrides::OverrideBuilder::new("/");
-            if builder.add(&format!("/{}", glob.trim_start_matches('/'))).is_ok()
-                && let Ok(glob) = builder.build()
-            {
-                globs.push((glob, *class));
-            }
-        }
-        Self { globs }
-    }
-
-    /// Class of a path: that of the first glob that matches, production if none does.
-    #[must_use]
-    pub fn of(&self, path: &str) -> PathClass {
-        let full = format!("/{path}");
-        self.globs.iter().find(|(glob, _)| glob.matched(&full, false).is_whitelist()).map_or(PathClass::Production, |(_, class)| *class)
-    }
-}
 
 /// What was read, as the analysis needs it.
 pub struct Loaded {
@@ -50,7 +20,7 @@ pub struct Loaded {
     /// Module table.
     pub program: Program,
     /// Classes of paths.
-    pub classes: Classes,
+    pub classes: PathClasses,
     /// Gaps of sources and syntax, in order.
     pub gaps: Vec<Gap>,
 }
@@ -59,7 +29,8 @@ impl Loaded {
     /// Class of a module.
     #[must_use]
     pub fn class_of(&self, module: ModuleId) -> PathClass {
-        self.classes.of(&self.program.module(module).path)
+        let module = self.program.module(module);
+        self.classes.class(self.source_of(module.file), &module.path)
     }
 
     /// Source id of a file.
@@ -96,7 +67,7 @@ pub fn tabulate(profile: &Profile, files: Files, sources: Vec<LoadedSource>, thr
         inputs.push(ModuleInput { source, path: text.path.to_string(), file, roots: sources[source].roots.clone(), facts });
     }
     gaps.sort();
-    Loaded { files, sources, program: Program::new(inputs), classes: Classes::new(&profile.paths), gaps }
+    Loaded { files, sources, program: Program::new(inputs), classes: PathClasses::new(profile), gaps }
 }
 
 /// Modules that can be on a path to the family: those that name it, those that import one of them, and so on.
