@@ -7,6 +7,7 @@
 //! and the inventory document as data.
 
 pub mod catalog;
+pub mod cli;
 pub mod findings;
 pub mod names;
 pub mod profile;
