@@ -12,6 +12,7 @@ use crate::text::{FileId, Span};
 mod classes;
 mod error;
 mod family;
+pub mod init;
 mod levels;
 mod parse;
 mod pins;
