@@ -133,6 +133,8 @@ macro_rules! rules {
 
 rules! {
     "unpinned-source",
+    "suppression-without-reason",
+    "unused-suppression",
 }
 
 /// All rules, in order of id.

@@ -3,6 +3,13 @@
 //! In: what rules push. Out: a report in one total order, with a verdict. Refused: a finding of a rule that the catalog does not know
 //! (a bug, caught by a test), a gap that is not counted.
 
+pub mod fingerprint;
+pub mod order;
+pub mod suppress;
+mod verdict;
+
+pub use verdict::verdict;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -170,6 +177,35 @@ pub struct Report {
     pub suppressed: Vec<(Finding, String)>,
     /// Gaps in total order.
     pub gaps: Vec<Gap>,
-    /// Numbers for the summary line (routes traced, routes untraced per reason, files read), by name.
+    /// Numbers for the summary line, by name: [`counts::ROUTES_TRACED`], [`counts::ROUTES_UNTRACED`] plus a reason, [`counts::FILES_READ`].
     pub counts: BTreeMap<String, u64>,
+}
+
+/// Names of the numbers in [`Report::counts`].
+pub mod counts {
+    /// Callsites whose route was traced down to a kernel.
+    pub const ROUTES_TRACED: &str = "routes.traced";
+    /// Prefix for callsites whose route was not traced; the reason follows, as a few words (`routes.untraced.dynamic dispatch`).
+    pub const ROUTES_UNTRACED: &str = "routes.untraced.";
+    /// Files that were read.
+    pub const FILES_READ: &str = "files.read";
+}
+
+/// Turns what the rules pushed into a report: ignore comments first, then the profile's levels, merging and order.
+#[must_use]
+pub fn finish(
+    findings: Vec<Finding>,
+    mut gaps: Vec<Gap>,
+    suppressions: &[suppress::Suppression],
+    levels: order::Levels<'_>,
+    files: &crate::text::Files,
+) -> Report {
+    let suppress::Suppressed { kept, silenced } = suppress::suppress(findings, suppressions, files);
+    order::sort_gaps(&mut gaps);
+    Report {
+        findings: order::arrange(kept, files, levels),
+        suppressed: order::arrange_silenced(silenced, files, levels),
+        gaps,
+        counts: BTreeMap::new(),
+    }
 }
