@@ -11,6 +11,7 @@ pub mod cli;
 pub mod findings;
 pub mod names;
 pub mod profile;
+pub mod render;
 pub mod routes;
 pub mod run;
 pub mod sources;

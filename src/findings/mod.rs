@@ -115,6 +115,43 @@ pub enum GapKind {
 }
 
 impl GapKind {
+    /// Every kind, in order.
+    pub const ALL: [Self; 13] = [
+        Self::SourceMissing,
+        Self::SourceUnreadable,
+        Self::PinUnsatisfied,
+        Self::PatchUnverified,
+        Self::Submodule,
+        Self::LfsPointer,
+        Self::Symlink,
+        Self::Oversize,
+        Self::Encoding,
+        Self::ObjectMissing,
+        Self::Syntax,
+        Self::Bound,
+        Self::Unobserved,
+    ];
+
+    /// The word used in reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::SourceMissing => "source-missing",
+            Self::SourceUnreadable => "source-unreadable",
+            Self::PinUnsatisfied => "pin-unsatisfied",
+            Self::PatchUnverified => "patch-unverified",
+            Self::Submodule => "submodule",
+            Self::LfsPointer => "lfs-pointer",
+            Self::Symlink => "symlink",
+            Self::Oversize => "oversize",
+            Self::Encoding => "encoding",
+            Self::ObjectMissing => "object-missing",
+            Self::Syntax => "syntax",
+            Self::Bound => "bound",
+            Self::Unobserved => "unobserved",
+        }
+    }
+
     /// Whether a gap of this kind makes the whole run incomplete (exit 4): a source, pin or patch that was not seen as declared.
     #[must_use]
     pub const fn is_fatal(self) -> bool {
@@ -156,6 +193,17 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The word used in reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Findings => "findings",
+            Self::Nothing => "nothing",
+            Self::Incomplete => "incomplete",
+        }
+    }
+
     /// Process exit code.
     #[must_use]
     pub const fn exit_code(self) -> u8 {

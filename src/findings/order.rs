@@ -191,7 +191,8 @@ mod tests {
             ("c".to_owned(), "RLK101".to_owned(), Level::Error),
         ];
         let levels = Levels { rules: &rules, paths: &paths, matches: &|glob, path| path.contains(&format!("{glob}.py")) };
-        let found = arrange(vec![finding("RLK101", 0, 0, "a"), finding("RLK101", 1, 0, "b"), finding("RLK192", 0, 0, "c")], &files(), levels);
+        let found =
+            arrange(vec![finding("RLK101", 0, 0, "a"), finding("RLK101", 1, 0, "b"), finding("RLK192", 0, 0, "c")], &files(), levels);
         let seen: Vec<_> = found.iter().map(|f| (f.rule.id.as_str(), f.primary.file.0, f.level)).collect();
         assert_eq!(seen, [("RLK101", 0, Level::Note), ("RLK192", 0, Level::Warning)]);
     }

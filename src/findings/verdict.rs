@@ -69,13 +69,9 @@ mod tests {
 
     #[test]
     fn every_fatal_kind_makes_the_run_incomplete() {
-        for kind in [
-            GapKind::SourceMissing,
-            GapKind::SourceUnreadable,
-            GapKind::PinUnsatisfied,
-            GapKind::PatchUnverified,
-            GapKind::ObjectMissing,
-        ] {
+        for kind in
+            [GapKind::SourceMissing, GapKind::SourceUnreadable, GapKind::PinUnsatisfied, GapKind::PatchUnverified, GapKind::ObjectMissing]
+        {
             let report = Report { gaps: vec![gap(kind, false)], ..Report::default() };
             assert_eq!(verdict(&report, Level::Error, true), Verdict::Incomplete, "{kind:?}");
         }

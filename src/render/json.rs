@@ -1,0 +1,196 @@
+//! The report as one JSON document.
+//!
+//! In: a document. Out: JSON of the schema [`SCHEMA_ID`], published as `sarif/report-v1.schema.json`. Fields may be added within version 1;
+//! a changed or removed one makes version 2. Lines and columns count from 1, columns in Unicode scalar values.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::findings::fingerprint::LineHashes;
+use crate::findings::{Finding, Gap, GapKind, Verdict};
+use crate::text::{ColumnUnit, FileId, Files, Span, sanitize};
+
+use super::places::host_path;
+use super::{Document, TOOL_NAME};
+
+/// Identifies the schema and its version.
+pub const SCHEMA_ID: &str = "rlk-lint/report/v1";
+
+#[derive(Serialize)]
+struct Output<'a> {
+    schema: &'static str,
+    tool: Tool<'a>,
+    profile: &'a str,
+    verdict: Verdict,
+    fail_on: &'static str,
+    column_unit: &'static str,
+    sources: Vec<Source<'a>>,
+    findings: Vec<Item<'a>>,
+    suppressed: Vec<Silenced<'a>>,
+    gaps: Vec<GapItem<'a>>,
+    counts: &'a BTreeMap<String, u64>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'static str,
+    version: &'a str,
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    id: &'a str,
+    repository: Option<String>,
+    commit: Option<&'a str>,
+    patched_tree: Option<&'a str>,
+    main: bool,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    rule: &'a str,
+    slug: &'a str,
+    name: &'a str,
+    level: &'static str,
+    precision: &'static str,
+    message: Cow<'a, str>,
+    message_id: &'a str,
+    arguments: Vec<Cow<'a, str>>,
+    symbol: Cow<'a, str>,
+    from_patch: bool,
+    fingerprint: Option<String>,
+    place: Place<'a>,
+    related: Vec<Note<'a>>,
+    flow: Vec<Note<'a>>,
+}
+
+#[derive(Serialize)]
+struct Silenced<'a> {
+    reason: Cow<'a, str>,
+    finding: Item<'a>,
+}
+
+#[derive(Serialize)]
+struct Note<'a> {
+    message: Cow<'a, str>,
+    place: Place<'a>,
+}
+
+#[derive(Serialize)]
+struct Place<'a> {
+    source: &'a str,
+    path: Cow<'a, str>,
+    start: Point,
+    end: Point,
+}
+
+#[derive(Serialize)]
+struct Point {
+    line: u32,
+    column: u32,
+}
+
+#[derive(Serialize)]
+struct GapItem<'a> {
+    kind: GapKind,
+    fatal: bool,
+    allowed: bool,
+    source: &'a str,
+    path: Cow<'a, str>,
+    place: Option<Place<'a>>,
+    cause: Cow<'a, str>,
+    next: Cow<'a, str>,
+}
+
+/// Writes the document.
+///
+/// # Errors
+/// If the writer fails.
+pub fn write(document: Document<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Document { report, files, info } = document;
+    let mut items = Items { files, hashes: BTreeMap::new() };
+    let output = Output {
+        schema: SCHEMA_ID,
+        tool: Tool { name: TOOL_NAME, version: &info.tool_version },
+        profile: &info.profile,
+        verdict: info.verdict,
+        fail_on: info.fail_on.word(),
+        column_unit: "unicode-scalar",
+        sources: info.sources.iter().map(source).collect(),
+        findings: report.findings.iter().map(|finding| items.item(finding)).collect(),
+        suppressed: report
+            .suppressed
+            .iter()
+            .map(|(finding, reason)| Silenced { reason: sanitize(reason), finding: items.item(finding) })
+            .collect(),
+        gaps: report.gaps.iter().map(|gap| gap_item(gap, files)).collect(),
+        counts: &report.counts,
+    };
+    serde_json::to_writer_pretty(&mut *out, &output)?;
+    out.write_all(b"\n")
+}
+
+fn source(source: &super::SourceInfo) -> Source<'_> {
+    Source {
+        id: &source.id,
+        repository: source.repository.as_deref().and_then(host_path).map(|address| format!("https://{address}")),
+        commit: source.commit.as_deref(),
+        patched_tree: source.patched_tree.as_deref(),
+        main: source.is_main,
+    }
+}
+
+struct Items<'a> {
+    files: &'a Files,
+    hashes: BTreeMap<FileId, LineHashes>,
+}
+
+impl<'a> Items<'a> {
+    fn item(&mut self, finding: &'a Finding) -> Item<'a> {
+        let file = self.files.get(finding.primary.file);
+        let hashes = self.hashes.entry(finding.primary.file).or_insert_with(|| LineHashes::of(&file.text));
+        let fingerprint = hashes.line(file.line_of(finding.primary.start));
+        let note = |span, message: &'a str| Note { message: sanitize(message), place: place(span, self.files) };
+        Item {
+            rule: &finding.rule.id,
+            slug: finding.rule.slug,
+            name: &finding.rule.name,
+            level: finding.level.word(),
+            precision: finding.rule.precision.word(),
+            message: Cow::Owned(sanitize(&finding.text()).into_owned()),
+            message_id: finding.message,
+            arguments: finding.arguments.iter().map(|argument| sanitize(argument)).collect(),
+            symbol: sanitize(&finding.symbol),
+            from_patch: finding.from_patch,
+            fingerprint,
+            place: place(finding.primary, self.files),
+            related: finding.related.iter().map(|related| note(related.span, &related.message)).collect(),
+            flow: finding.flow.iter().map(|step| note(step.span, &step.message)).collect(),
+        }
+    }
+}
+
+fn place(span: Span, files: &Files) -> Place<'_> {
+    let file = files.get(span.file);
+    let point = |offset| {
+        let position = file.position(offset, ColumnUnit::Scalar);
+        Point { line: position.line, column: position.column }
+    };
+    Place { source: &file.source, path: sanitize(&file.path), start: point(span.start), end: point(span.end.max(span.start)) }
+}
+
+fn gap_item<'a>(gap: &'a Gap, files: &'a Files) -> GapItem<'a> {
+    GapItem {
+        kind: gap.kind,
+        fatal: gap.kind.is_fatal(),
+        allowed: gap.allowed,
+        source: &gap.source,
+        path: sanitize(&gap.path),
+        place: gap.span.filter(|span| (span.file.0 as usize) < files.len()).map(|span| place(span, files)),
+        cause: sanitize(&gap.cause),
+        next: sanitize(&gap.next),
+    }
+}
