@@ -290,7 +290,8 @@ fn module_names(path: &str, roots: &[String]) -> (Vec<String>, bool) {
     let mut roots: Vec<&str> = roots.iter().map(|root| root.trim_end_matches('/')).collect();
     roots.sort_by_key(|root| std::cmp::Reverse(root.len()));
     for root in roots {
-        let inside = if root == "." || root.is_empty() { Some(stem) } else { stem.strip_prefix(root).and_then(|rest| rest.strip_prefix('/')) };
+        let inside =
+            if root == "." || root.is_empty() { Some(stem) } else { stem.strip_prefix(root).and_then(|rest| rest.strip_prefix('/')) };
         if let Some(inside) = inside {
             let inside = inside.strip_suffix("/__init__").unwrap_or(inside);
             names.push(inside.replace('/', "."));

@@ -43,6 +43,8 @@ pub struct Options {
     pub style: Style,
     /// Whether suppressed findings are shown too, with their reasons.
     pub show_suppressed: bool,
+    /// Whether the summary is left out.
+    pub quiet: bool,
 }
 
 /// Writes the report.
@@ -60,8 +62,10 @@ pub fn write(document: Document<'_>, options: Options, out: &mut dyn termcolor::
     for gap in &document.report.gaps {
         page.gap(gap, out)?;
     }
-    for line in summary(&document) {
-        writeln!(out, "{line}")?;
+    if !options.quiet {
+        for line in summary(&document) {
+            writeln!(out, "{line}")?;
+        }
     }
     Ok(())
 }
@@ -321,7 +325,7 @@ mod tests {
     fn nothing_from_a_source_steers_the_terminal() {
         let sample = sample();
         for style in [Style::Full, Style::Concise] {
-            let text = shown(&sample, Options { style, show_suppressed: true });
+            let text = shown(&sample, Options { style, show_suppressed: true, quiet: false });
             assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || matches!(c, '\u{202A}'..='\u{202E}' | '\u{FEFF}')), "{text:?}");
         }
         assert_eq!(harmless("a\u{1b}[0m\u{85}\u{202E}\n").len(), "a\u{1b}[0m\u{85}\u{202E}\n".len());
@@ -329,8 +333,10 @@ mod tests {
 
     #[test]
     fn concise_is_one_line_for_each_finding_and_gap() {
-        let text = shown(&sample(), Options { style: Style::Concise, show_suppressed: false });
+        let text = shown(&sample(), Options { style: Style::Concise, ..Options::default() });
         assert_eq!(text.lines().count(), 3 + 2 + 4, "{text}");
+        let quiet = shown(&sample(), Options { style: Style::Concise, show_suppressed: true, quiet: true });
+        assert_eq!(quiet.lines().count(), 3 + 1 + 2, "{quiet}");
         assert!(text.lines().next().unwrap().contains("main:train.py:3:5: warning[RLK192]"), "{text}");
     }
 

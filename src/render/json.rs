@@ -194,3 +194,60 @@ fn gap_item<'a>(gap: &'a Gap, files: &'a Files) -> GapItem<'a> {
         next: sanitize(&gap.next),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::testing::sample;
+    use serde_json::Value;
+
+    fn written() -> Value {
+        let mut out = Vec::new();
+        write(sample().document(), &mut out).unwrap();
+        if let Some(folder) = std::env::var_os("RLK_KEEP_LOGS") {
+            std::fs::write(std::path::Path::new(&folder).join("report.json"), &out).unwrap();
+        }
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    /// Keys that the published schema requires at a place, and those that the report has there.
+    fn keys(schema: &Value, report: &Value) -> (Vec<String>, Vec<String>) {
+        let required = schema["required"].as_array().unwrap().iter().map(|key| key.as_str().unwrap().to_owned()).collect();
+        (required, report.as_object().unwrap().keys().cloned().collect())
+    }
+
+    #[test]
+    fn the_published_schema_names_exactly_what_is_written() {
+        let schema: Value = serde_json::from_str(include_str!("../../sarif/report-v1.schema.json")).unwrap();
+        let report = written();
+        let pairs = [
+            (&schema, &report),
+            (&schema["$defs"]["finding"], &report["findings"][1]),
+            (&schema["$defs"]["place"], &report["findings"][1]["place"]),
+            (&schema["$defs"]["note"], &report["findings"][1]["flow"][0]),
+            (&schema["$defs"]["gap"], &report["gaps"][1]),
+            (&schema["$defs"]["source"], &report["sources"][0]),
+        ];
+        for (schema, report) in pairs {
+            let (required, present) = keys(schema, report);
+            assert_eq!(required, present);
+            let described: Vec<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+            assert_eq!(described, present);
+        }
+        assert_eq!(schema["properties"]["schema"]["const"], SCHEMA_ID);
+        let kinds: Vec<&str> = GapKind::ALL.iter().map(|kind| kind.word()).collect();
+        assert_eq!(schema["$defs"]["gap"]["properties"]["kind"]["enum"], serde_json::json!(kinds));
+        assert_eq!(serde_json::to_value(GapKind::ALL).unwrap(), serde_json::json!(kinds));
+    }
+
+    #[test]
+    fn places_are_counted_in_scalars() {
+        let report = written();
+        let place = &report["findings"][0]["place"];
+        assert_eq!((place["start"]["line"].as_u64(), place["start"]["column"].as_u64()), (Some(3), Some(5)));
+        assert_eq!(report["findings"][1]["flow"][1]["place"]["start"]["column"], 11);
+        assert_eq!(report["verdict"], "incomplete");
+        assert_eq!(report["sources"][0]["repository"], "https://github.com/rl-align/rl-kernel");
+        assert_eq!(report["suppressed"][0]["reason"], "it is only\\u{1b} a test");
+    }
+}

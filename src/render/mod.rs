@@ -4,8 +4,11 @@
 //! nothing; a place outside its file is clamped, so that a report can always be written. No clock, no absolute path, no hash order: the same
 //! report gives the same bytes.
 
+pub mod github;
+pub mod gitlab;
 pub mod human;
 pub mod json;
+pub mod junit;
 pub mod output;
 mod places;
 pub mod sarif;

@@ -129,7 +129,8 @@ pub(super) fn collect(engine: &mut Engine<'_>, reach: &Reach, class_of: &dyn Fn(
                         add(BindingKind::RegistryTable, String::new(), targets);
                     }
                     OpKind::StoreAttr { src, name, .. } => {
-                        let native = engine.objects_in(inst, *src).into_iter().filter(|object| matches!(engine.get(*object), Object::External(_)));
+                        let native =
+                            engine.objects_in(inst, *src).into_iter().filter(|object| matches!(engine.get(*object), Object::External(_)));
                         let targets = native.collect::<Vec<_>>().iter().filter_map(|object| native_name(engine, reach, *object)).collect();
                         add(BindingKind::NativeAttribute, module.facts.name(*name).to_owned(), targets);
                     }
@@ -208,6 +209,8 @@ fn classes_of(engine: &Engine<'_>, reach: &Reach, module: ModuleId) -> Vec<Strin
     let mut classes: Vec<GlobalScope> = reach.classes.iter().copied().filter(|scope| program.module_of(*scope) == module).collect();
     classes.sort_unstable();
     // Autograd functions are inside, not asked for.
-    classes.retain(|class| !program.scope(*class).name.eq(&u32::MAX) && !program.qualified(*class).rsplit('.').next().unwrap_or("").starts_with('_'));
+    classes.retain(|class| {
+        !program.scope(*class).name.eq(&u32::MAX) && !program.qualified(*class).rsplit('.').next().unwrap_or("").starts_with('_')
+    });
     classes.into_iter().map(|class| program.qualified(class)).collect()
 }

@@ -165,7 +165,9 @@ fn imported_names(facts: &ModuleFacts, path: &str) -> BTreeSet<String> {
             }
             OpKind::Literal(_, crate::syntax::Literal::Str(text)) => {
                 let text = facts.name(*text);
-                if text.contains('.') && text.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_')) {
+                if text.contains('.')
+                    && text.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_'))
+                {
                     add(text.to_owned());
                 }
             }

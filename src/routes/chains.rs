@@ -67,7 +67,8 @@ pub(super) fn attach(engine: &Engine<'_>, reach: &Reach, callsites: &mut [Callsi
             .copied()
             .collect();
         let (down, kernels) = descend(engine, reach, &outgoing, &starts);
-        callsite.contracts = kernels.iter().filter_map(|kernel| reach.contract(kernel)).map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
+        callsite.contracts =
+            kernels.iter().filter_map(|kernel| reach.contract(kernel)).map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
         callsite.down = down;
         callsite.kernels = kernels.into_iter().collect();
         callsite.up = climb(engine, &incoming, callsite.caller);

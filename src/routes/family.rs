@@ -88,9 +88,7 @@ pub(super) fn reach(engine: &Engine<'_>, family: &Family) -> Reach {
     let mut callers: BTreeMap<Target, Vec<CallEdge>> = BTreeMap::new();
     for edge in &engine.edges {
         if let Target::External(name) = edge.target {
-            let sink = *external
-                .entry(name)
-                .or_insert_with(|| family.sinks.iter().any(|pattern| fits(pattern, engine.text(name))));
+            let sink = *external.entry(name).or_insert_with(|| family.sinks.iter().any(|pattern| fits(pattern, engine.text(name))));
             if sink {
                 reach.sinks.insert(edge.target);
             }

@@ -259,7 +259,14 @@ impl Lowering<'_> {
         if let Expr::Attribute(attribute) = &*call.func
             && attribute.attr.as_str() == "update"
             && let [(Passing::Position, arg)] = args.as_slice()
-            && let Some(OpKind::LoadAttr { obj, .. }) = self.frame().ops.iter().rev().map(|op| &op.kind).find(|kind| matches!(kind, OpKind::LoadAttr { dst, .. } if *dst == func)).cloned()
+            && let Some(OpKind::LoadAttr { obj, .. }) = self
+                .frame()
+                .ops
+                .iter()
+                .rev()
+                .map(|op| &op.kind)
+                .find(|kind| matches!(kind, OpKind::LoadAttr { dst, .. } if *dst == func))
+                .cloned()
             && self.frame().dicts.contains_key(&obj)
             && let Some(items) = self.frame().dicts.get(arg).cloned()
         {

@@ -242,7 +242,8 @@ impl Engine<'_> {
         let mut out = Vec::new();
         for node in self.bases.get(&class).into_iter().flatten() {
             for base in self.set(*node) {
-                let class_like = matches!(self.get(*base), Object::Class(..) | Object::External(_) | Object::Builtin(_) | Object::Present(_));
+                let class_like =
+                    matches!(self.get(*base), Object::Class(..) | Object::External(_) | Object::Builtin(_) | Object::Present(_));
                 if class_like && *base != class && !out.contains(base) {
                     out.push(*base);
                 }
@@ -401,7 +402,11 @@ impl Engine<'_> {
         let Object::Class(scope, _) = self.get(class) else { return false };
         let module = self.program.module(self.program.module_of(scope));
         let facts = self.program.scope(scope);
-        module.facts.scopes.iter().any(|inner| module.facts.scopes[inner.parent as usize].qualname == facts.qualname && module.sym(inner.name) == name)
+        module
+            .facts
+            .scopes
+            .iter()
+            .any(|inner| module.facts.scopes[inner.parent as usize].qualname == facts.qualname && module.sym(inner.name) == name)
     }
 
     pub(super) fn bind(&mut self, object: ObjectId, receiver: ObjectId, class: ObjectId, dst: NodeId, call: u32) {
@@ -492,8 +497,8 @@ impl Engine<'_> {
     /// Whether the scope that reads an attribute is, or encloses, one that replaces it.
     fn installs_here(&self, from: InstanceId, class: ObjectId, name: Sym) -> bool {
         let reader = self.instances[from.0 as usize].scope;
-        self.installs.iter().any(|install| {
-            install.owner == class && install.name == name && self.instances[install.installer.0 as usize].scope == reader
-        })
+        self.installs
+            .iter()
+            .any(|install| install.owner == class && install.name == name && self.instances[install.installer.0 as usize].scope == reader)
     }
 }

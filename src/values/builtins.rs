@@ -16,7 +16,8 @@ impl Engine<'_> {
         let (caller, op, dst) = (record.caller, record.op, record.dst);
         let first = self.argument(call, 0);
         match text.as_str() {
-            "getattr" | "hasattr" | "setattr" | "isinstance" | "issubclass" | "callable" | "__import__" | "bool" | "str" | "int" | "type" => {
+            "getattr" | "hasattr" | "setattr" | "isinstance" | "issubclass" | "callable" | "__import__" | "bool" | "str" | "int"
+            | "type" => {
                 for (_, node) in record.args.iter() {
                     self.subscribe(*node, Use::Again2(call, name));
                 }
@@ -119,7 +120,9 @@ impl Engine<'_> {
     }
 
     pub(super) fn super_of(&mut self, class: ObjectId, receiver: ObjectId, dst: NodeId) {
-        if matches!(self.get(class), Object::Class(..)) && matches!(self.get(receiver), Object::Instance(..) | Object::Class(..) | Object::Member(..)) {
+        if matches!(self.get(class), Object::Class(..))
+            && matches!(self.get(receiver), Object::Instance(..) | Object::Class(..) | Object::Member(..))
+        {
             self.add_object(dst, Object::Super(class, receiver));
         }
     }
@@ -163,7 +166,8 @@ impl Engine<'_> {
                 }
                 let args: Rc<[(Passing, NodeId)]> = [(Passing::Position, items)].into();
                 for (_, node) in record.args.iter() {
-                    let callback = self.new_call(CallRecord { args: args.clone(), dst: result, kind: EdgeKind::Callback, ..record.clone() });
+                    let callback =
+                        self.new_call(CallRecord { args: args.clone(), dst: result, kind: EdgeKind::Callback, ..record.clone() });
                     self.subscribe(*node, Use::CallFunction(callback));
                 }
             }

@@ -30,8 +30,10 @@ impl Engine<'_> {
             Object::Partial(function, ..) => {
                 let bound = self.partials.get(&callee).cloned().unwrap_or_else(|| [].into());
                 let record = self.calls[call as usize].clone();
-                let positional = bound.iter().chain(record.args.iter()).filter(|(passing, _)| matches!(passing, Passing::Position | Passing::Star));
-                let named = record.args.iter().chain(bound.iter()).filter(|(passing, _)| !matches!(passing, Passing::Position | Passing::Star));
+                let positional =
+                    bound.iter().chain(record.args.iter()).filter(|(passing, _)| matches!(passing, Passing::Position | Passing::Star));
+                let named =
+                    record.args.iter().chain(bound.iter()).filter(|(passing, _)| !matches!(passing, Passing::Position | Passing::Star));
                 let args: Rc<[(Passing, NodeId)]> = positional.chain(named).copied().collect();
                 let call = self.new_call(CallRecord { args, ..record });
                 self.apply(call, function, None);
@@ -91,7 +93,8 @@ impl Engine<'_> {
     fn enter_function(&mut self, call: u32, function: ObjectId, scope: GlobalScope, parent: InstanceId, receiver: Option<ObjectId>) {
         let record = self.calls[call as usize].clone();
         let facts = self.program.scope(scope);
-        let context = if facts.polymorphic && !(record.args.is_empty() && receiver.is_none()) { self.context_of(scope, &record) } else { (0, 0) };
+        let context =
+            if facts.polymorphic && !(record.args.is_empty() && receiver.is_none()) { self.context_of(scope, &record) } else { (0, 0) };
         let inst = self.instance(scope, parent, context, None);
         self.record(CallEdge { caller: record.caller, op: record.op, target: Target::Scope(scope), kind: record.kind, callee: inst });
         self.bind_arguments(function, inst, &record.args, receiver);
@@ -281,7 +284,8 @@ impl Engine<'_> {
         let module = program.module(program.module_of(scope));
         let params = &program.scope(scope).params;
         let item = self.item(container, key);
-        let found = params.iter().find(|param| matches!(param.kind, ParamKind::Normal | ParamKind::KeywordOnly) && module.sym(param.name) == name);
+        let found =
+            params.iter().find(|param| matches!(param.kind, ParamKind::Normal | ParamKind::KeywordOnly) && module.sym(param.name) == name);
         if let Some(param) = found {
             let param = self.reg(inst, param.reg);
             self.copy(item, param);
@@ -313,7 +317,8 @@ impl Engine<'_> {
     /// The first parameter of a method that nothing known calls: an instance of the class it stands in.
     fn bind_own_class(&mut self, class_scope: GlobalScope, method: InstanceId, node: NodeId) {
         let outer = self.instances[method.0 as usize].parent;
-        let Some(class) = self.instances.get(outer.0 as usize).filter(|outer| outer.scope == class_scope).and_then(|outer| outer.class) else {
+        let Some(class) = self.instances.get(outer.0 as usize).filter(|outer| outer.scope == class_scope).and_then(|outer| outer.class)
+        else {
             return self.add_object(node, Object::Unknown(Reason::ParameterUnbound));
         };
         let scope = self.instances[method.0 as usize].scope;

@@ -152,45 +152,106 @@ pub(super) enum Use {
     Cond(InstanceId, CondId),
     /// Evaluate an operation again: it depends on several nodes.
     Again(InstanceId, u32),
-    Attr { name: Sym, dst: NodeId, from: InstanceId, op: u32 },
-    StoreAttr { name: Sym, src: NodeId, from: InstanceId, op: u32 },
-    Bind { receiver: ObjectId, class: ObjectId, dst: NodeId, call: u32 },
+    Attr {
+        name: Sym,
+        dst: NodeId,
+        from: InstanceId,
+        op: u32,
+    },
+    StoreAttr {
+        name: Sym,
+        src: NodeId,
+        from: InstanceId,
+        op: u32,
+    },
+    Bind {
+        receiver: ObjectId,
+        class: ObjectId,
+        dst: NodeId,
+        call: u32,
+    },
     Call(u32),
     Iterate(u32),
     Enter(u32),
     Await(NodeId),
     Raise(u32),
     /// Positional arguments from a sequence, from this parameter on.
-    Spread { inst: InstanceId, start: u32 },
-    SpreadKey { inst: InstanceId, start: u32, container: ObjectId },
+    Spread {
+        inst: InstanceId,
+        start: u32,
+    },
+    SpreadKey {
+        inst: InstanceId,
+        start: u32,
+        container: ObjectId,
+    },
     /// Keyword arguments from a dict.
-    SpreadNamed { inst: InstanceId },
-    SpreadNamedKey { inst: InstanceId, container: ObjectId },
+    SpreadNamed {
+        inst: InstanceId,
+    },
+    SpreadNamedKey {
+        inst: InstanceId,
+        container: ObjectId,
+    },
     /// Wrap functions: 0 kernel, 1 custom op, 2 static method, 3 class method, 4 property.
     Wrap(u8, NodeId),
     /// Values of `sys.modules[...]` stores and the like: handled again with the call.
     AgainCall(u32),
     BaseChanged(ObjectId),
     /// All keys of one container become keys of another.
-    CopyItems { from: ObjectId, to: ObjectId },
-    CopyContainer { to: ObjectId },
+    CopyItems {
+        from: ObjectId,
+        to: ObjectId,
+    },
+    CopyContainer {
+        to: ObjectId,
+    },
     /// A builtin that reads its arguments' values.
     Again2(u32, Sym),
-    SuperOf { class: ObjectId, dst: NodeId },
-    SuperFor { receiver: NodeId, dst: NodeId },
+    SuperOf {
+        class: ObjectId,
+        dst: NodeId,
+    },
+    SuperFor {
+        receiver: NodeId,
+        dst: NodeId,
+    },
     /// `next(x)`.
-    Next { name: Sym, method: NodeId, call: u32 },
+    Next {
+        name: Sym,
+        method: NodeId,
+        call: u32,
+    },
     /// Call functions only: arguments of `map`, `key=`.
     CallFunction(u32),
     /// Iterate over what is not a sequence or dict.
     IterateOther(u32),
-    StringMethod { call: u32, name: Sym, owner: ObjectId },
-    DictGet { call: u32, owner: ObjectId },
-    DictMissing { call: u32, owner: ObjectId },
-    Partial { call: u32 },
-    MethodType { function: NodeId, receiver: NodeId, dst: NodeId },
+    StringMethod {
+        call: u32,
+        name: Sym,
+        owner: ObjectId,
+    },
+    DictGet {
+        call: u32,
+        owner: ObjectId,
+    },
+    DictMissing {
+        call: u32,
+        owner: ObjectId,
+    },
+    Partial {
+        call: u32,
+    },
+    MethodType {
+        function: NodeId,
+        receiver: NodeId,
+        dst: NodeId,
+    },
     ImportNamed(u32),
-    Environment { default: Option<NodeId>, dst: NodeId },
+    Environment {
+        default: Option<NodeId>,
+        dst: NodeId,
+    },
 }
 
 #[derive(Default, Debug)]
@@ -614,7 +675,9 @@ impl<'p> Engine<'p> {
             };
             imports += 1;
             let Some(target) = self.program.absolute(id, module.facts.name(name), level) else { return false };
-            let Some(found) = self.program.strings.find(&target).and_then(|sym| self.program.find(sym, module.source)) else { return false };
+            let Some(found) = self.program.strings.find(&target).and_then(|sym| self.program.find(sym, module.source)) else {
+                return false;
+            };
             let found = self.program.module(found);
             member.is_none_or(|member| found.bound.contains(&module.sym(member)))
         });
@@ -805,7 +868,8 @@ impl<'p> Engine<'p> {
                 let facts = self.program.scope(scope);
                 let function = matches!(facts.kind, ScopeKind::Function | ScopeKind::Lambda);
                 let module = self.program.module_of(scope);
-                if function && self.module_instances.contains_key(&module) && wanted(module) && self.scope_instances[at as usize].is_empty() {
+                if function && self.module_instances.contains_key(&module) && wanted(module) && self.scope_instances[at as usize].is_empty()
+                {
                     open.push(scope);
                 }
             }
@@ -990,9 +1054,10 @@ impl Engine<'_> {
     /// Installs on classes that hold without an undecided condition, by dotted name of the owner and attribute.
     #[must_use]
     pub fn certain_installs(&self) -> std::collections::BTreeSet<(String, String)> {
-        let certain = self.installs.iter().filter(|install| {
-            matches!(self.get(install.owner), Object::Class(..)) && self.is_certain(install.installer, install.op)
-        });
+        let certain = self
+            .installs
+            .iter()
+            .filter(|install| matches!(self.get(install.owner), Object::Class(..)) && self.is_certain(install.installer, install.op));
         certain.map(|install| (self.owner_name(install.owner), self.text(install.name).to_owned())).collect()
     }
 

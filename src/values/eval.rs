@@ -152,12 +152,27 @@ impl Engine<'_> {
     /// Whether two objects are the same one, if that can be said.
     fn same(&self, a: ObjectId, b: ObjectId) -> Option<bool> {
         let literal = |object: Object| {
-            matches!(object, Object::None | Object::Bool(_) | Object::Int(_) | Object::Str(_) | Object::Member(..) | Object::Class(..) | Object::Builtin(_))
+            matches!(
+                object,
+                Object::None
+                    | Object::Bool(_)
+                    | Object::Int(_)
+                    | Object::Str(_)
+                    | Object::Member(..)
+                    | Object::Class(..)
+                    | Object::Builtin(_)
+            )
         };
         let set = |object: Object| {
             matches!(
                 object,
-                Object::Present(_) | Object::Function(..) | Object::Module(_) | Object::Instance(..) | Object::Sequence(..) | Object::Dict(..) | Object::Bound(..)
+                Object::Present(_)
+                    | Object::Function(..)
+                    | Object::Module(_)
+                    | Object::Instance(..)
+                    | Object::Sequence(..)
+                    | Object::Dict(..)
+                    | Object::Bound(..)
             )
         };
         let (x, y) = (self.get(a), self.get(b));
@@ -313,7 +328,9 @@ impl Engine<'_> {
                 for object in arg(self, 0) {
                     let known = match self.get(object) {
                         Object::None | Object::Int(_) | Object::Str(_) | Object::Bool(_) => Some(false),
-                        Object::Function(..) | Object::Class(..) | Object::Bound(..) | Object::Builtin(_) | Object::Partial(..) => Some(true),
+                        Object::Function(..) | Object::Class(..) | Object::Bound(..) | Object::Builtin(_) | Object::Partial(..) => {
+                            Some(true)
+                        }
                         _ => None,
                     };
                     match known {

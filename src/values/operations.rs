@@ -418,7 +418,8 @@ impl Engine<'_> {
             OpKind::LoadSlice { dst, obj, lower, upper } => {
                 let dst = self.reg(inst, *dst);
                 let objects = self.set(self.reg(inst, *obj)).to_vec();
-                let bound = |engine: &Self, reg: u32| if reg == NO_REG { Some(None) } else { engine.single_int(engine.reg(inst, reg)).map(Some) };
+                let bound =
+                    |engine: &Self, reg: u32| if reg == NO_REG { Some(None) } else { engine.single_int(engine.reg(inst, reg)).map(Some) };
                 let (lower, upper) = (bound(self, *lower), bound(self, *upper));
                 let result = self.object(Object::Sequence(inst, op_index));
                 for object in objects {
@@ -540,7 +541,13 @@ impl Engine<'_> {
     pub(super) fn is_key(&self, key: ObjectId) -> bool {
         matches!(
             self.get(key),
-            Object::Int(_) | Object::Str(_) | Object::Bool(_) | Object::None | Object::Member(..) | Object::Class(..) | Object::Function(..)
+            Object::Int(_)
+                | Object::Str(_)
+                | Object::Bool(_)
+                | Object::None
+                | Object::Member(..)
+                | Object::Class(..)
+                | Object::Function(..)
         )
     }
 
