@@ -409,12 +409,8 @@ impl Lowering<'_> {
             let mut bindings = Bindings::default();
             bindings.target(&generator.target);
             for name in bindings.bound {
-                let frame = self.frame();
-                let slot = frame.env.len();
-                frame.env.push(NO_REG);
-                frame.versions.push(Vec::new());
-                frame.slot_names.push(String::new());
-                let before = frame.slots.insert(name.clone(), slot);
+                let slot = self.new_slot("");
+                let before = self.frame().slots.insert(name.clone(), slot);
                 shadowed.push((name, before));
             }
             self.assign(&generator.target, item);

@@ -166,7 +166,7 @@ impl Lowering<'_> {
         stale.sort_unstable();
         stale.dedup();
         for slot in stale {
-            let reg = self.frame().env[slot];
+            let reg = self.current(slot);
             let name = self.frame().slot_names[slot].clone();
             if reg == NO_REG || name.is_empty() {
                 continue;
@@ -295,18 +295,37 @@ impl Lowering<'_> {
         let depth = self.frames.len() - 1;
         let frame = self.frame();
         let cond = frame.cond;
-        frame.env[slot] = reg;
         frame.versions[slot].push((reg, cond));
         frame.stale.push(slot);
-        if frame.shared.contains(&slot) {
-            let cell = self.cell(depth, slot);
-            self.frame().env[slot] = cell;
-        }
+        let shared = frame.shared.contains(&slot);
+        let now = if shared { self.cell(depth, slot) } else { reg };
+        self.set_current(slot, now);
         let name = self.frame().slot_names[slot].clone();
         if self.frame().kind == ScopeKind::Class && !name.is_empty() {
             let name = self.intern(&name);
             self.emit(OpKind::StoreClass(name, reg), at);
         }
+    }
+
+    /// Current version of a slot. A flow state that is older than the slot does not have it yet.
+    pub(super) fn current(&mut self, slot: usize) -> Reg {
+        self.frame().env.get(slot).copied().unwrap_or(NO_REG)
+    }
+
+    pub(super) fn set_current(&mut self, slot: usize, reg: Reg) {
+        let env = &mut self.frame().env;
+        if env.len() <= slot {
+            env.resize(slot + 1, NO_REG);
+        }
+        env[slot] = reg;
+    }
+
+    /// A slot that the scan did not see: a target of a comprehension (no name) or of an assignment expression.
+    pub(super) fn new_slot(&mut self, name: &str) -> usize {
+        let frame = self.frame();
+        frame.slot_names.push(name.to_owned());
+        frame.versions.push(Vec::new());
+        frame.slot_names.len() - 1
     }
 
     /// Register of the cell for `slot` in frame `depth`.
@@ -342,12 +361,8 @@ impl Lowering<'_> {
             }
             // A name that only an assignment expression binds.
             None => {
-                let frame = self.frame();
-                let slot = frame.env.len();
-                frame.env.push(NO_REG);
-                frame.versions.push(Vec::new());
-                frame.slot_names.push(name.to_owned());
-                frame.slots.insert(name.to_owned(), slot);
+                let slot = self.new_slot(name);
+                self.frame().slots.insert(name.to_owned(), slot);
                 self.assign_slot(slot, reg, at);
             }
         }

@@ -123,7 +123,7 @@ impl Lowering<'_> {
                 for target in &stmt.targets {
                     if let Expr::Name(name) = target {
                         if let Some(slot) = self.frame().slots.get(name.id.as_str()).copied() {
-                            self.frame().env[slot] = NO_REG;
+                            self.set_current(slot, NO_REG);
                         }
                     } else {
                         self.children(target);
@@ -359,7 +359,7 @@ impl Lowering<'_> {
         }
         let dst = self.reg();
         self.emit(OpKind::Filter(dst, src, keep), at);
-        self.frame().env[slot] = dst;
+        self.set_current(slot, dst);
     }
 
     /// Prepares the phis of a loop for the slots that its body assigns; the inputs from the loop's end are added afterwards.
@@ -372,14 +372,14 @@ impl Lowering<'_> {
         let mut phis = Vec::new();
         for name in &bindings.bound {
             let Some(slot) = self.frame().slots.get(name).copied() else { continue };
-            let before = self.frame().env[slot];
+            let before = self.current(slot);
             if before == NO_REG || self.frame().shared.contains(&slot) || phis.iter().any(|(seen, _)| *seen == slot) {
                 continue;
             }
             let cond = self.frame().cond;
             let dst = self.reg();
             self.emit(OpKind::Phi(dst, Box::new([(before, cond)])), at);
-            self.frame().env[slot] = dst;
+            self.set_current(slot, dst);
             let op = self.frame().ops.len() - 1;
             phis.push((slot, op));
         }
@@ -388,7 +388,7 @@ impl Lowering<'_> {
 
     fn loop_tail(&mut self, phis: &[(usize, usize)], body: CondId) {
         for (slot, op) in phis {
-            let end = self.frame().env[*slot];
+            let end = self.current(*slot);
             let frame = self.frame();
             if let OpKind::Phi(dst, inputs) = &mut frame.ops[*op].kind
                 && end != NO_REG
