@@ -133,8 +133,18 @@ macro_rules! rules {
 
 rules! {
     "unpinned-source",
+    "pin-mismatch",
+    "dirty-tree",
+    "patch-mismatch",
+    "syntax-gap",
     "suppression-without-reason",
     "unused-suppression",
+    "untraced-callsite",
+    "documentation-only",
+    "unresolved-dispatch",
+    "dead-patch-target",
+    "dead-on-platform",
+    "silent-fallback",
 }
 
 /// All rules, in order of id.

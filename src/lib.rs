@@ -13,6 +13,7 @@ pub mod names;
 pub mod profile;
 pub mod render;
 pub mod routes;
+pub mod rules;
 pub mod run;
 pub mod sources;
 pub mod syntax;

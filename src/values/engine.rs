@@ -1079,3 +1079,24 @@ impl Engine<'_> {
         true
     }
 }
+
+/// Looks at what no branch ran.
+impl Engine<'_> {
+    /// Objects that a module's name may hold.
+    #[must_use]
+    pub fn global_objects(&self, module: ModuleId, name: Sym) -> Vec<ObjectId> {
+        self.globals.get(&(module, name)).map(|node| self.set(*node).to_vec()).unwrap_or_default()
+    }
+
+    /// Whether a class has a base outside the program, which may define anything.
+    #[must_use]
+    pub fn has_open_base(&self, class: ObjectId) -> bool {
+        let order = self.linear.get(&class);
+        order.is_some_and(|order| {
+            order.iter().any(|base| match self.get(*base) {
+                Object::External(name) | Object::Present(name) => !matches!(self.text(name), "abc.ABC" | "typing.Generic" | "typing.Protocol"),
+                _ => false,
+            })
+        })
+    }
+}

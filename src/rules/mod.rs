@@ -1,0 +1,266 @@
+//! The checks. Each reads the context and pushes findings; one file per rule, named like the rule's folder.
+//!
+//! In: [`Context`], which no check changes. Out: findings at their rule's own level; levels, ignore comments and order come later.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::{self, RuleMeta};
+use crate::findings::{Finding, Gap, Step};
+use crate::names::{GlobalScope, ModuleId, Program};
+use crate::profile::{PathClass, Profile};
+use crate::routes::{Callsite, Routes, target_name};
+use crate::sources::LoadedSource;
+use crate::syntax::{CondId, ModuleFacts, OpKind, Reg};
+use crate::text::{FileId, Files, Span};
+use crate::values::{Engine, Object, ObjectId, Target};
+
+mod dead_on_platform;
+mod dead_patch_target;
+mod dirty_tree;
+mod documentation_only;
+mod patch_mismatch;
+mod pin_mismatch;
+mod silent_fallback;
+mod syntax_gap;
+mod unpinned_source;
+mod unresolved_dispatch;
+mod untraced_callsite;
+
+/// A block of Python in a document.
+#[derive(Debug)]
+pub struct Snippet {
+    /// The document.
+    pub file: FileId,
+    /// First byte of the block in the document.
+    pub start: u32,
+    /// Its facts; ranges count from `start`.
+    pub facts: ModuleFacts,
+}
+
+/// Everything that checks may read.
+pub struct Context<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// Texts.
+    pub files: &'a Files,
+    /// Sources as they were read.
+    pub sources: &'a [LoadedSource],
+    /// Module table.
+    pub program: &'a Program,
+    /// The analysis of production code.
+    pub engine: &'a Engine<'a>,
+    /// One per family.
+    pub routes: &'a [Routes],
+    /// Gaps found so far.
+    pub gaps: &'a [Gap],
+    /// Blocks of Python in documents.
+    pub snippets: &'a [Snippet],
+    /// Class of a module.
+    pub class_of: &'a dyn Fn(ModuleId) -> PathClass,
+    /// What each operation of production code calls.
+    pub calls: BTreeMap<(GlobalScope, u32), BTreeSet<Target>>,
+}
+
+/// A check.
+pub type Check = fn(&Context<'_>, &mut Vec<Finding>);
+
+/// All checks by the folder of their rule, in order of id.
+pub const CHECKS: &[(&str, Check)] = &[
+    ("unpinned-source", unpinned_source::check),
+    ("pin-mismatch", pin_mismatch::check),
+    ("dirty-tree", dirty_tree::check),
+    ("patch-mismatch", patch_mismatch::check),
+    ("syntax-gap", syntax_gap::check),
+    ("untraced-callsite", untraced_callsite::check),
+    ("documentation-only", documentation_only::check),
+    ("unresolved-dispatch", unresolved_dispatch::check),
+    ("dead-patch-target", dead_patch_target::check),
+    ("dead-on-platform", dead_on_platform::check),
+    ("silent-fallback", silent_fallback::check),
+];
+
+/// Runs every check.
+#[must_use]
+pub fn run(context: &Context<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (_, check) in CHECKS {
+        check(context, &mut findings);
+    }
+    findings
+}
+
+fn rule(slug: &str) -> &'static RuleMeta {
+    catalog::rule(slug).expect("every check has its rule, which a test verifies")
+}
+
+impl Context<'_> {
+    /// What each operation calls, from the engine's edges.
+    #[must_use]
+    pub fn calls_of(engine: &Engine<'_>) -> BTreeMap<(GlobalScope, u32), BTreeSet<Target>> {
+        let mut calls: BTreeMap<(GlobalScope, u32), BTreeSet<Target>> = BTreeMap::new();
+        for edge in &engine.edges {
+            calls.entry((engine.scope_of(edge.caller), edge.op)).or_default().insert(edge.target);
+        }
+        calls
+    }
+
+    /// Scopes of production code that run, in order.
+    fn scopes(&self) -> Vec<GlobalScope> {
+        let counts = |scope: &GlobalScope| {
+            matches!((self.class_of)(self.program.module_of(*scope)), PathClass::Production | PathClass::Reference)
+        };
+        self.engine.entered_scopes().filter(counts).collect()
+    }
+
+    /// Whether a target is of a family or leads to one.
+    fn reaches(&self, target: Target) -> bool {
+        self.routes.iter().any(|routes| match target {
+            Target::Scope(scope) => routes.reach.holds(scope),
+            Target::Class(scope) => routes.reach.classes.contains(&scope),
+            other => routes.reach.sinks.contains(&other),
+        })
+    }
+
+    /// Dotted names of the family members that an operation calls.
+    fn family_calls(&self, scope: GlobalScope, op: u32) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for target in self.calls.get(&(scope, op)).into_iter().flatten() {
+            if self.reaches(*target) {
+                names.insert(self.shown(*target));
+            } else if let Target::Scope(init) = target {
+                // Instantiation of an operator's class.
+                let class = self.program.global_scope(self.program.module_of(*init), self.program.scope(*init).parent);
+                if self.routes.iter().any(|routes| routes.reach.classes.contains(&class)) && self.program.qualified(*init).ends_with(".__init__") {
+                    names.insert(self.program.qualified(class));
+                }
+            }
+        }
+        names
+    }
+
+    fn shown(&self, target: Target) -> String {
+        target_name(self.engine, target)
+    }
+
+    /// Objects that a register may hold, also in a branch that never runs: there its definition is followed by name.
+    fn glance(&self, scope: GlobalScope, reg: Reg) -> Vec<ObjectId> {
+        let mut out: BTreeSet<ObjectId> = BTreeSet::new();
+        let facts = self.program.scope(scope);
+        let mut open = vec![reg];
+        let mut seen = BTreeSet::new();
+        while let Some(reg) = open.pop() {
+            if !seen.insert(reg) {
+                continue;
+            }
+            let known: Vec<ObjectId> = self.engine.copies_of(scope).iter().flat_map(|inst| self.engine.objects_in(*inst, reg)).collect();
+            if !known.is_empty() {
+                out.extend(known);
+                continue;
+            }
+            let module = self.program.module_of(scope);
+            for op in &facts.ops {
+                match &op.kind {
+                    OpKind::Move(dst, src) | OpKind::Filter(dst, src, _) if *dst == reg => open.push(*src),
+                    OpKind::Phi(dst, inputs) if *dst == reg => open.extend(inputs.iter().map(|(src, _)| *src)),
+                    OpKind::LoadGlobal(dst, name) if *dst == reg => {
+                        out.extend(self.engine.global_objects(module, self.program.module(module).sym(*name)));
+                    }
+                    OpKind::ImportFrom { dst, module: from, level, name } if *dst == reg => {
+                        let here = self.program.module(module);
+                        let base = self.program.absolute(module, here.facts.name(*from), *level);
+                        let found = base.and_then(|base| self.program.strings.find(&base)).and_then(|sym| self.program.find(sym, here.source));
+                        if let Some(found) = found {
+                            out.extend(self.engine.global_objects(found, here.sym(*name)));
+                        }
+                    }
+                    OpKind::LoadAttr { dst, obj, name } if *dst == reg => {
+                        let name = self.program.module(module).sym(*name);
+                        for object in self.glance_shallow(scope, *obj) {
+                            if let Object::Module(found) = self.engine.get(object) {
+                                out.extend(self.engine.global_objects(found, name));
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        out.into_iter().collect()
+    }
+
+    fn glance_shallow(&self, scope: GlobalScope, reg: Reg) -> Vec<ObjectId> {
+        let known: Vec<ObjectId> = self.engine.copies_of(scope).iter().flat_map(|inst| self.engine.objects_in(*inst, reg)).collect();
+        if !known.is_empty() {
+            return known;
+        }
+        let module = self.program.module_of(scope);
+        let ops = self.program.scope(scope).ops.iter();
+        let loads = ops.filter_map(|op| match op.kind {
+            OpKind::LoadGlobal(dst, name) if dst == reg => Some(name),
+            _ => None,
+        });
+        loads.flat_map(|name| self.engine.global_objects(module, self.program.module(module).sym(name))).collect()
+    }
+
+    /// Dotted name of an object if it is of a family.
+    fn family_object(&self, object: ObjectId) -> Option<String> {
+        match self.engine.get(object) {
+            Object::Function(scope, _) => self.reaches(Target::Scope(scope)).then(|| self.program.qualified(scope)),
+            Object::Class(scope, _) => self.reaches(Target::Class(scope)).then(|| self.program.qualified(scope)),
+            Object::Bound(function, _) | Object::Kernel(function) | Object::Launch(function) | Object::CustomOp(function) => {
+                self.family_object(function)
+            }
+            Object::Apply(class) => self.family_object(class),
+            Object::External(name) => self.reaches(Target::External(name)).then(|| self.engine.text(name).to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Whether a condition is, or stands below, another one.
+    fn below(&self, scope: GlobalScope, cond: CondId, above: CondId) -> bool {
+        let conds = &self.program.scope(scope).conds;
+        let mut at = cond;
+        loop {
+            if at == above {
+                return true;
+            }
+            if at == 0 {
+                return false;
+            }
+            at = conds[at as usize].parent;
+        }
+    }
+
+    /// Span of an operation, up to the end of its first line.
+    fn span(&self, scope: GlobalScope, op: u32) -> Span {
+        self.first_line(self.program.span(scope, self.program.scope(scope).ops[op as usize].range))
+    }
+
+    /// A span up to the end of its first line.
+    fn first_line(&self, span: Span) -> Span {
+        let file = self.files.get(span.file);
+        let end = file.line_range(file.line_of(span.start)).map_or(span.end, |(_, end)| end);
+        Span::new(span.file, span.start, span.end.min(end).max(span.start))
+    }
+
+    /// The chain of a callsite as steps, ending on the callsite.
+    fn flow(&self, callsite: &Callsite) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        for hop in &callsite.up {
+            steps.push(Step { span: self.first_line(hop.span), message: format!("{} reaches {} ({})", hop.from, hop.to, hop.kind) });
+        }
+        for hop in callsite.down.iter().rev().skip(usize::from(callsite.down.len() == 1)) {
+            if hop.span != callsite.span {
+                steps.push(Step { span: self.first_line(hop.span), message: format!("{} reaches {} ({})", hop.from, hop.to, hop.kind) });
+            }
+        }
+        let targets = callsite.targets.join(", ");
+        steps.push(Step { span: self.first_line(callsite.span), message: format!("this call reaches {targets} ({})", callsite.kind.word()) });
+        steps
+    }
+
+    /// Place of a source's pin in the profile.
+    fn pin(&self, id: &str) -> Option<Span> {
+        self.profile.sources.iter().find(|source| source.id == id).map(|source| self.first_line(source.span))
+    }
+}
