@@ -9,7 +9,7 @@ use crate::names::{GlobalScope, ModuleId};
 use crate::profile::PathClass;
 use crate::syntax::{CondKind, ScopeKind};
 use crate::text::Span;
-use crate::values::{EdgeKind, Engine, InstanceId, Reason, Target};
+use crate::values::{EdgeKind, Engine, InstanceId, Target};
 
 /// What a callsite does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -76,6 +76,31 @@ pub enum Status {
     Dead,
 }
 
+impl Certainty {
+    /// The word used in reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Proved => "proved",
+            Self::Assumed => "assumed",
+            Self::Heuristic => "heuristic",
+        }
+    }
+}
+
+impl Status {
+    /// The word used in reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Traced => "traced",
+            Self::Uncalled => "uncalled",
+            Self::Untraced => "untraced",
+            Self::Dead => "dead",
+        }
+    }
+}
+
 /// One callsite.
 #[derive(Clone, Debug)]
 pub struct Callsite {
@@ -99,8 +124,8 @@ pub struct Callsite {
     pub certainty: Certainty,
     /// Conditions that nothing decides, outermost first.
     pub conditions: Vec<Span>,
-    /// Why it is not known, where it is not.
-    pub reason: Option<Reason>,
+    /// Whether only a caller that the sources do not have could come here: no known call leads to it.
+    pub public: bool,
     /// From an entry down to the call; filled by `chains`.
     pub up: Vec<Hop>,
     /// From the call down to a kernel.
@@ -255,7 +280,7 @@ pub(super) fn collect(engine: &Engine<'_>, reach: &Reach, class_of: &dyn Fn(Modu
             status: if called { Status::Traced } else { Status::Uncalled },
             certainty,
             conditions: open,
-            reason: None,
+            public: found.instances.iter().all(|inst| engine.is_public(*inst)),
             up: Vec::new(),
             down: Vec::new(),
             kernels: Vec::new(),

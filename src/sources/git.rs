@@ -86,6 +86,26 @@ impl Git {
         self.repo.workdir()
     }
 
+    /// Address of the remote `origin`, or of the only remote.
+    #[must_use]
+    pub fn remote(&self) -> Option<String> {
+        let remote = self.repo.find_remote("origin").ok()?;
+        remote.url().ok().map(str::to_owned)
+    }
+
+    /// Full id of the commit that a revision (branch, tag, abbreviation) names.
+    ///
+    /// # Errors
+    /// If it names none.
+    pub fn expand(&self, revision: &str) -> Result<String, SourceError> {
+        let found = self.repo.revparse_single(revision).and_then(|object| object.peel_to_commit());
+        found.map(|commit| commit.id().to_string()).map_err(|_| SourceError::UnknownCommit {
+            id: self.id.clone(),
+            commit: revision.to_owned(),
+            shallow: self.repo.is_shallow(),
+        })
+    }
+
     /// The commit that `HEAD` names, if it names one.
     #[must_use]
     pub fn head(&self) -> Option<Oid> {

@@ -990,6 +990,13 @@ impl Engine<'_> {
         self.instances[inst.0 as usize].unbound
     }
 
+    /// Whether a running copy stands for callers that the sources do not have, or is called from one that does.
+    #[must_use]
+    pub fn is_public(&self, inst: InstanceId) -> bool {
+        let (site, outer) = self.instances[inst.0 as usize].context;
+        site == u32::MAX || outer == u32::MAX
+    }
+
     /// Running copies of a scope, in the order in which they came up.
     #[must_use]
     pub fn copies_of(&self, scope: GlobalScope) -> &[InstanceId] {

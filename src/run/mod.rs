@@ -1,5 +1,14 @@
 //! The composer: profile and sources in, analysis out. The only module that knows all stages.
 
+mod commands;
+mod error;
+mod inventory;
+pub mod lint;
+mod snippets;
+
+pub use commands::main;
+pub use error::RunError;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::findings::{Gap, GapKind};
@@ -145,7 +154,7 @@ pub fn assumptions(profile: &Profile) -> Assumptions {
     Assumptions { known: profile.known.clone(), environment: profile.environment.clone() }
 }
 
-/// Runs the analysis: production code first, then again with the installs that hold without a condition.
+/// Runs the analysis: production code, then again with the installs that hold without a condition.
 #[must_use]
 pub fn analyse<'l>(profile: &Profile, loaded: &'l Loaded, assumptions: &'l Assumptions) -> Analysis<'l> {
     let chosen = relevant(loaded, &profile.families);
@@ -163,7 +172,6 @@ pub fn analyse<'l>(profile: &Profile, loaded: &'l Loaded, assumptions: &'l Assum
         }
         engine.settle();
         engine.run_uncalled(|module| within.contains(&module));
-        engine.run_public(|module| within.contains(&module));
         let found: BTreeSet<(String, String)> = engine.certain_installs();
         rounds += 1;
         if found == overridden || rounds >= 3 {
@@ -172,8 +180,41 @@ pub fn analyse<'l>(profile: &Profile, loaded: &'l Loaded, assumptions: &'l Assum
         overridden = found;
     };
     let class_of = |module: ModuleId| loaded.class_of(module);
-    let routes = profile.families.iter().map(|family| crate::routes::trace(&mut engine, family, &class_of)).collect();
+    let mut routes: Vec<Routes> = profile.families.iter().map(|family| crate::routes::trace(&mut engine, family, &class_of)).collect();
+    // What callers outside the sources could reach is added, and changes nothing that was found about known callers.
+    engine.run_public(|module| within.contains(&module));
+    for (routes, family) in routes.iter_mut().zip(&profile.families) {
+        let more = crate::routes::trace(&mut engine, family, &class_of);
+        let known: BTreeSet<_> = routes.callsites.iter().map(|row| (row.span, row.op)).collect();
+        routes.callsites.extend(more.callsites.into_iter().filter(|row| row.public && !known.contains(&(row.span, row.op))));
+        routes.callsites.sort_by_key(|row| (row.span, row.op));
+        routes.bindings = more.bindings;
+        routes.reach = more.reach;
+    }
     Analysis { engine, routes, followed: production.len() }
+}
+
+/// Runs the analysis as [`analyse`] does, then lets tests, benchmarks and examples run on top of it. What those add is listed, under their
+/// own class; it changes nothing that was found about production code.
+#[must_use]
+pub fn analyse_all<'l>(profile: &Profile, loaded: &'l Loaded, assumptions: &'l Assumptions) -> Analysis<'l> {
+    let mut analysis = analyse(profile, loaded, assumptions);
+    let chosen = relevant(loaded, &profile.families);
+    let rest: Vec<ModuleId> = chosen.iter().copied().filter(|id| !counts(loaded.class_of(*id))).collect();
+    let within: BTreeSet<ModuleId> = rest.iter().copied().collect();
+    analysis.engine.run_modules(&rest);
+    analysis.engine.run_uncalled(|module| within.contains(&module));
+    let class_of = |module: ModuleId| loaded.class_of(module);
+    for (routes, family) in analysis.routes.iter_mut().zip(&profile.families) {
+        let more = crate::routes::trace(&mut analysis.engine, family, &class_of);
+        routes.callsites.retain(|row| counts(row.class));
+        routes.callsites.extend(more.callsites.into_iter().filter(|row| !counts(row.class)));
+        routes.callsites.sort_by_key(|row| (row.span, row.op));
+        routes.bindings.retain(|row| counts(row.class));
+        routes.bindings.extend(more.bindings.into_iter().filter(|row| !counts(row.class)));
+        routes.bindings.sort_by(|a, b| (a.span, a.kind, &a.targets).cmp(&(b.span, b.kind, &b.targets)));
+    }
+    analysis
 }
 
 /// Whether code of a class runs in a real job.

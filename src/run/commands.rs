@@ -1,0 +1,425 @@
+//! The commands: arguments in, output and exit code out.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, Parser};
+
+use super::error::RunError;
+use super::inventory::inventory;
+use super::lint::{self, Judging, Linted, Request};
+use super::{analyse, analyse_all, assumptions, snippets};
+use crate::catalog::{RULES, RuleMeta};
+use crate::cli::{self, Cli, Color, Command, Format, GraphFormat, InventoryFormat, ListFormat, TraceTarget};
+use crate::findings::Verdict;
+use crate::profile::init::{CheckoutFacts, KNOWN_PACKAGES, profile_text};
+use crate::render::{self, Document, output};
+use crate::routes::callgraph;
+use crate::routes::{Callsite, Hop};
+use crate::sources::embedded;
+use crate::sources::git::Git;
+
+/// Runs the program; its exit code.
+#[must_use]
+pub fn main() -> u8 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { 2 } else { 0 };
+            // A closed pipe while help is printed is nobody's problem.
+            let _ = error.print();
+            return code;
+        }
+    };
+    match run(&cli) {
+        Ok(code) => code,
+        Err(error) => {
+            let code = error.exit_code();
+            let report = miette::Report::new(error);
+            let _ = writeln!(io::stderr(), "{report:?}");
+            code
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<u8, RunError> {
+    match &cli.command {
+        Command::Check(args) => {
+            let opened = lint::open(&request(&args.analysis))?;
+            let linted = judge(opened, &args.report, threads(args.analysis.threads))?;
+            write_reports(cli, &linted, &args.report)?;
+            Ok(exit_code(linted.info.verdict, args.report.exit_zero))
+        }
+        Command::Demo(args) => demo(cli, args),
+        Command::Inventory(args) => {
+            let opened = lint::open(&request(&args.analysis))?;
+            let threads = threads(args.analysis.threads);
+            let (profile, _, loaded) = lint::load(opened, threads)?;
+            let assumptions = assumptions(&profile);
+            let analysis = analyse_all(&profile, &loaded, &assumptions);
+            let keys: Vec<&str> = profile.families.iter().flat_map(|family| family.keys.iter().map(String::as_str)).collect();
+            let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
+            let document = inventory(&profile, &loaded, &analysis, &snippets);
+            let text = match args.format {
+                InventoryFormat::Md => document.markdown(),
+                InventoryFormat::Json => json(&document),
+            };
+            write_text(args.output.as_deref(), &text)?;
+            let incomplete = loaded.gaps.iter().any(|gap| gap.kind.is_fatal() && !gap.allowed);
+            let files: usize = loaded.sources.iter().map(|source| source.files.len()).sum();
+            Ok(if incomplete { 4 } else if files == 0 { 3 } else { 0 })
+        }
+        Command::Trace(args) => trace(args),
+        Command::Diff(args) => diff(args),
+        Command::Callgraph(args) => {
+            let graph = callgraph::of_paths(&args.paths, threads(args.threads))?;
+            let text = match args.format {
+                GraphFormat::Pycg | GraphFormat::Json => json(&graph),
+            };
+            write_text(args.output.as_deref(), &text)?;
+            Ok(0)
+        }
+        Command::Init(args) => init(args),
+        Command::Explain(args) => {
+            write_text(None, args.rule.0.page)?;
+            Ok(0)
+        }
+        Command::Rules(args) => {
+            write_text(None, &rules(args.format))?;
+            Ok(0)
+        }
+        Command::Completions(args) => {
+            let mut bytes = Vec::new();
+            clap_complete::generate(args.shell, &mut Cli::command(), "rlk-lint", &mut bytes);
+            write_text(None, &String::from_utf8_lossy(&bytes))?;
+            Ok(0)
+        }
+        Command::Man(args) => man(args.output.as_deref()),
+    }
+}
+
+fn threads(given: Option<std::num::NonZeroUsize>) -> usize {
+    given.map_or(0, std::num::NonZeroUsize::get)
+}
+
+fn request(options: &cli::AnalysisOptions) -> Request {
+    Request {
+        profile: options.profile.clone(),
+        sources: options.sources.iter().map(|source| (source.id.clone(), source.path.clone())).collect(),
+        allow_missing: options.allow_missing,
+        threads: threads(options.threads),
+    }
+}
+
+fn judge(opened: lint::Opened, options: &cli::ReportOptions, threads: usize) -> Result<Linted, RunError> {
+    let wanted = |rule: &RuleMeta| {
+        let selected = options.select.is_empty() || options.select.iter().any(|selector| selector.matches(rule));
+        selected && !options.ignore.iter().any(|selector| selector.matches(rule))
+    };
+    let judging = Judging { fail_on: options.fail_on.level(), wanted: &wanted, category: options.sarif_category.clone() };
+    lint::lint(opened, &judging, threads)
+}
+
+fn exit_code(verdict: Verdict, exit_zero: bool) -> u8 {
+    if exit_zero && verdict == Verdict::Findings { 0 } else { verdict.exit_code() }
+}
+
+fn demo(cli: &Cli, args: &cli::DemoArgs) -> Result<u8, RunError> {
+    let failed = |cause: io::Error| {
+        RunError::Demo(crate::sources::SourceError::Write { what: "a temporary folder".to_owned(), cause: cause.to_string() })
+    };
+    let folder = tempfile::Builder::new().prefix("rlk-lint-demo").tempdir().map_err(failed)?;
+    embedded::materialise(folder.path()).map_err(RunError::Demo)?;
+    let text = embedded::profile_text().unwrap_or_default();
+    let opened = lint::open_text(text, "rlk-lint.toml", folder.path().to_path_buf(), &Request::default())?;
+    let linted = judge(opened, &args.report, 0)?;
+    write_reports(cli, &linted, &args.report)?;
+    let would = exit_code(linted.info.verdict, args.report.exit_zero);
+    if !cli.global.quiet {
+        let _ = writeln!(io::stderr(), "demo: `check` would have exited with {would} ({})", linted.info.verdict.word());
+    }
+    // The demo succeeds if it could look at everything, whatever it found.
+    Ok(if matches!(linted.info.verdict, Verdict::Incomplete | Verdict::Nothing) { would } else { 0 })
+}
+
+/// Writes every report that was asked for. An incomplete run writes no SARIF, which would close alerts that it did not look at.
+fn write_reports(cli: &Cli, linted: &Linted, options: &cli::ReportOptions) -> Result<(), RunError> {
+    let document = Document { report: &linted.report, files: &linted.files, info: &linted.info };
+    for (format, path) in options.outputs() {
+        let unfinished = matches!(linted.info.verdict, Verdict::Incomplete | Verdict::Nothing);
+        if format == Format::Sarif && unfinished {
+            for gap in &linted.report.gaps {
+                let _ = writeln!(io::stderr(), "{}: {} {}", gap.source, gap.cause, gap.next);
+            }
+            let _ = writeln!(io::stderr(), "no SARIF was written: the run is {}, and a log of it could close alerts", linted.info.verdict.word());
+            continue;
+        }
+        match path {
+            Some(path) => output::to_file(path, |out| write_report(document, format, options, cli, out))?,
+            None if format == Format::Human => human(cli, document, options)?,
+            None => output::to_stream(&mut io::stdout().lock(), |out| write_report(document, format, options, cli, out))?,
+        }
+    }
+    Ok(())
+}
+
+fn write_report(document: Document<'_>, format: Format, options: &cli::ReportOptions, cli: &Cli, out: &mut dyn Write) -> io::Result<()> {
+    let show_suppressed = options.show_suppressed;
+    match format {
+        Format::Human => render::human::write(document, human_options(cli, options), &mut termcolor::NoColor::new(out)),
+        Format::Json => render::json::write(document, out),
+        Format::Sarif => render::sarif::write(document, render::sarif::Options { show_suppressed }, out),
+        Format::Github | Format::Gitlab | Format::Junit => render::json::write(document, out),
+    }
+}
+
+fn human_options(_cli: &Cli, options: &cli::ReportOptions) -> render::human::Options {
+    render::human::Options { show_suppressed: options.show_suppressed, ..render::human::Options::default() }
+}
+
+/// The report for people on the standard output, in colour where that is wanted.
+fn human(cli: &Cli, document: Document<'_>, options: &cli::ReportOptions) -> Result<(), RunError> {
+    let mut buffer = if colour(cli.global.color) { termcolor::Buffer::ansi() } else { termcolor::Buffer::no_color() };
+    // Writing to memory does not fail.
+    let _ = render::human::write(document, human_options(cli, options), &mut buffer);
+    output::to_stream(&mut io::stdout().lock(), |out| out.write_all(buffer.as_slice()))?;
+    Ok(())
+}
+
+fn colour(wanted: Color) -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    match wanted {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto if set("NO_COLOR") => false,
+        Color::Auto if set("FORCE_COLOR") || set("CLICOLOR_FORCE") => true,
+        Color::Auto => io::stdout().is_terminal(),
+    }
+}
+
+fn json(document: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn write_text(path: Option<&Path>, text: &str) -> Result<(), RunError> {
+    match path {
+        Some(path) => output::to_file(path, |out| out.write_all(text.as_bytes()))?,
+        None => output::to_stream(&mut io::stdout().lock(), |out| out.write_all(text.as_bytes()))?,
+    }
+    Ok(())
+}
+
+fn rules(format: ListFormat) -> String {
+    match format {
+        ListFormat::Human => {
+            let mut out = String::new();
+            for rule in RULES.iter() {
+                out.push_str(&format!("{}  {:<28} {:<8} {}\n", rule.id, rule.slug, rule.level.word(), rule.summary));
+            }
+            out
+        }
+        ListFormat::Json => {
+            let rows: Vec<_> = RULES
+                .iter()
+                .map(|rule| {
+                    serde_json::json!({
+                        "id": rule.id, "slug": rule.slug, "name": rule.name, "level": rule.level,
+                        "precision": rule.precision, "tags": rule.tags, "since": rule.since, "summary": rule.summary,
+                    })
+                })
+                .collect();
+            json(&rows)
+        }
+    }
+}
+
+fn man(folder: Option<&Path>) -> Result<u8, RunError> {
+    let page = |command: clap::Command| {
+        let mut bytes = Vec::new();
+        // Writing to memory does not fail.
+        let _ = clap_mangen::Man::new(command).render(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let Some(folder) = folder else {
+        write_text(None, &page(Cli::command()))?;
+        return Ok(0);
+    };
+    write_text(Some(&folder.join("rlk-lint.1")), &page(Cli::command()))?;
+    for command in Cli::command().get_subcommands() {
+        let name = format!("rlk-lint-{}", command.get_name());
+        let full: &'static str = Box::leak(name.clone().into_boxed_str());
+        write_text(Some(&folder.join(format!("{name}.1"))), &page(command.clone().name(full)))?;
+    }
+    Ok(0)
+}
+
+fn init(args: &cli::InitArgs) -> Result<u8, RunError> {
+    let output = args.output.clone().unwrap_or_else(|| args.folder.join("rlk-lint.toml"));
+    let standard = output == Path::new("-");
+    if !standard && output.exists() && !args.force {
+        return Err(RunError::Exists { path: output });
+    }
+    let text = profile_text(&checkout_facts(&args.folder));
+    write_text((!standard).then_some(output.as_path()), &text)?;
+    if !standard {
+        let _ = writeln!(io::stderr(), "wrote {}; read its comments, then run `rlk-lint check`", output.display());
+    }
+    Ok(0)
+}
+
+fn checkout_facts(folder: &Path) -> CheckoutFacts {
+    let mut facts = CheckoutFacts::default();
+    let full = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    facts.name = full.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Ok(git) = Git::open("checkout", folder) {
+        facts.head = git.head().map(|head| head.to_string());
+        facts.tree = facts.head.as_ref().and_then(|head| git.resolve(head).ok()).map(|pinned| pinned.tree.to_string());
+        facts.remote = git.remote();
+    }
+    let mut walk = ignore::WalkBuilder::new(folder);
+    walk.hidden(true).sort_by_file_name(Ord::cmp).max_depth(Some(12));
+    for entry in walk.build().flatten() {
+        let inside = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().replace('\\', "/");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type().is_some_and(|kind| kind.is_dir()) {
+            if entry.depth() == 1 {
+                facts.folders.push(name.clone());
+            }
+            if KNOWN_PACKAGES.iter().any(|(package, ..)| *package == name) && entry.path().join("__init__.py").is_file() {
+                let parent = inside.rsplit_once('/').map_or(".", |(parent, _)| parent);
+                facts.packages.push((name, parent.to_owned()));
+            }
+        } else if matches!(name.as_str(), "det_gemm.py" | "mfma_gemm.py") {
+            facts.gemm_modules.push(inside);
+        } else if name == "sources.json"
+            && let Ok(text) = std::fs::read_to_string(entry.path())
+        {
+            facts.pins.push((inside, text));
+        }
+    }
+    facts
+}
+
+fn trace(args: &cli::TraceArgs) -> Result<u8, RunError> {
+    let opened = lint::open(&request(&args.analysis))?;
+    let (profile, _, loaded) = lint::load(opened, threads(args.analysis.threads))?;
+    let assumptions = assumptions(&profile);
+    let analysis = analyse(&profile, &loaded, &assumptions);
+    let wanted = |callsite: &Callsite| match &args.target {
+        TraceTarget::Symbol(symbol) => {
+            let symbol = symbol.replace(':', ".");
+            let caller = loaded.program.qualified(callsite.caller);
+            caller == symbol
+                || callsite.targets.contains(&symbol)
+                || callsite.kernels.contains(&symbol)
+                || callsite.up.iter().chain(&callsite.down).any(|hop| hop.from == symbol || hop.to == symbol)
+        }
+        TraceTarget::Line { source, path, line } => {
+            let on = |span: crate::text::Span| {
+                let file = loaded.files.get(span.file);
+                source.as_deref().is_none_or(|source| *file.source == *source) && *file.path == **path && file.line_of(span.start) == *line
+            };
+            on(callsite.span) || callsite.up.iter().chain(&callsite.down).any(|hop| on(hop.span))
+        }
+    };
+    let found: Vec<&Callsite> = analysis.routes.iter().flat_map(|routes| &routes.callsites).filter(|callsite| wanted(callsite)).collect();
+    if found.is_empty() {
+        return Err(RunError::Usage {
+            message: "no route of a declared family goes through the target".to_owned(),
+            help: "`rlk-lint inventory` lists every callsite with its place and its qualified names".to_owned(),
+        });
+    }
+    let hops = |hops: &[Hop], out: &mut String| {
+        for hop in hops {
+            out.push_str(&format!("  {:<60} {} -> {} ({})\n", loaded.files.place(hop.span), hop.from, hop.to, hop.kind));
+        }
+    };
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    for callsite in found {
+        let place = loaded.files.place(callsite.span);
+        text.push_str(&format!("{place}: {} ({}, {})\n", callsite.kind.word(), callsite.status.word(), callsite.certainty.word()));
+        if !args.down {
+            hops(&callsite.up, &mut text);
+        }
+        if !args.up {
+            hops(&callsite.down, &mut text);
+        }
+        let row = |hops: &[Hop]| -> Vec<serde_json::Value> {
+            let row = |hop: &Hop| serde_json::json!({"at": loaded.files.place(hop.span), "from": hop.from, "to": hop.to, "kind": hop.kind});
+            hops.iter().map(row).collect()
+        };
+        rows.push(serde_json::json!({
+            "at": place, "kind": callsite.kind.word(), "status": callsite.status.word(), "certainty": callsite.certainty.word(),
+            "up": row(if args.down { &[] } else { &callsite.up }), "down": row(if args.up { &[] } else { &callsite.down }),
+        }));
+    }
+    match args.format {
+        ListFormat::Human => write_text(None, &text)?,
+        ListFormat::Json => write_text(None, &json(&rows))?,
+    }
+    Ok(0)
+}
+
+fn diff(args: &cli::DiffArgs) -> Result<u8, RunError> {
+    let mut sides = Vec::new();
+    for revision in [&args.old, &args.new] {
+        let mut opened = lint::open(&request(&args.analysis))?;
+        let wanted = args.source_id.clone();
+        let source = opened.profile.sources.iter_mut().find(|source| wanted.as_ref().map_or(source.main, |id| *id == source.id));
+        let Some(source) = source else {
+            return Err(RunError::Usage {
+                message: "the source whose revision moves is not known".to_owned(),
+                help: "name it with `--of ID`, or mark one source with `main = true` in the profile".to_owned(),
+            });
+        };
+        let repository: PathBuf = opened.options.path_of(source).map_err(RunError::Source)?;
+        let git = Git::open(&source.id, &repository).map_err(RunError::Source)?;
+        source.commit = Some(git.expand(revision).map_err(RunError::Source)?);
+        source.tree = None;
+        let (profile, _, loaded) = lint::load(opened, threads(args.analysis.threads))?;
+        if let Some(gap) = loaded.gaps.iter().find(|gap| gap.kind.is_fatal() && !gap.allowed) {
+            return Err(RunError::Usage { message: gap.cause.clone(), help: gap.next.clone() });
+        }
+        let assumptions = assumptions(&profile);
+        let analysis = analyse(&profile, &loaded, &assumptions);
+        let mut rows = std::collections::BTreeMap::new();
+        for callsite in analysis.routes.iter().flat_map(|routes| &routes.callsites) {
+            let key = (loaded.program.qualified(callsite.caller), callsite.kind.word(), callsite.targets.join(", "));
+            let what = format!(
+                "kernels {}; backward {}; {}; {}; conditions {}",
+                callsite.kernels.join(", "),
+                callsite.backward.as_deref().unwrap_or("none"),
+                callsite.status.word(),
+                callsite.certainty.word(),
+                callsite.conditions.iter().map(|span| loaded.files.slice(*span).split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join(" and "),
+            );
+            rows.insert(key, (loaded.files.place(callsite.span), what));
+        }
+        sides.push(rows);
+    }
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    let (old, new) = (&sides[0], &sides[1]);
+    for key in old.keys().chain(new.keys()).collect::<std::collections::BTreeSet<_>>() {
+        let (change, detail) = match (old.get(key), new.get(key)) {
+            (Some((place, _)), None) => ("removed", place.clone()),
+            (None, Some((place, _))) => ("added", place.clone()),
+            (Some((_, before)), Some((place, after))) if before != after => ("changed", format!("{place}: {before} -> {after}")),
+            _ => continue,
+        };
+        text.push_str(&format!("{change:<8} {} -> {} ({}) {detail}\n", key.0, key.2, key.1));
+        rows.push(serde_json::json!({"change": change, "caller": key.0, "kind": key.1, "targets": key.2, "detail": detail}));
+    }
+    if text.is_empty() {
+        text.push_str("no route was added, removed or changed\n");
+    }
+    let text = match args.format {
+        ListFormat::Human => text,
+        ListFormat::Json => json(&rows),
+    };
+    write_text(args.output.as_deref(), &text)?;
+    Ok(0)
+}
