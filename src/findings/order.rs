@@ -7,30 +7,22 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::catalog::{Level, RuleMeta};
-use crate::text::Files;
+use crate::text::{Files, TextFile};
 
 use super::{Finding, Gap, Related};
 
-/// Level overrides, as plain data from the profile.
+/// Level overrides.
 #[derive(Clone, Copy)]
 pub struct Levels<'a> {
-    /// By rule id.
-    pub rules: &'a BTreeMap<String, Level>,
-    /// By path glob and rule id; the first entry that matches decides, before `rules` does.
-    pub paths: &'a [(String, String, Level)],
-    /// Whether a glob (first argument) matches a path within its source (second argument).
-    pub matches: &'a dyn Fn(&str, &str) -> bool,
+    /// Level of a rule at a file, where something other than the rule's own level is asked for.
+    pub of: &'a dyn Fn(&RuleMeta, &TextFile) -> Option<Level>,
 }
 
 impl Levels<'_> {
-    /// Level of `rule` for a finding in the file at `path`.
+    /// Level of `rule` for a finding in `file`.
     #[must_use]
-    pub fn level(&self, rule: &RuleMeta, path: &str) -> Level {
-        let by_path = self.paths.iter().find(|(glob, id, _)| *id == rule.id && (self.matches)(glob, path));
-        match by_path {
-            Some((_, _, level)) => *level,
-            None => self.rules.get(&rule.id).copied().unwrap_or(rule.level),
-        }
+    pub fn level(&self, rule: &RuleMeta, file: &TextFile) -> Level {
+        (self.of)(rule, file).unwrap_or(rule.level)
     }
 }
 
@@ -38,8 +30,7 @@ impl Levels<'_> {
 #[must_use]
 pub fn arrange(mut findings: Vec<Finding>, files: &Files, levels: Levels<'_>) -> Vec<Finding> {
     for finding in &mut findings {
-        let path = files.get(finding.primary.file).path.clone();
-        finding.level = levels.level(finding.rule, &path);
+        finding.level = levels.level(finding.rule, files.get(finding.primary.file));
     }
     findings.retain(|finding| finding.level != Level::Off);
     sort(&mut findings);
@@ -50,7 +41,7 @@ pub fn arrange(mut findings: Vec<Finding>, files: &Files, levels: Levels<'_>) ->
 #[must_use]
 pub fn arrange_silenced(mut silenced: Vec<(Finding, String)>, files: &Files, levels: Levels<'_>) -> Vec<(Finding, String)> {
     for (finding, _) in &mut silenced {
-        finding.level = levels.level(finding.rule, &files.get(finding.primary.file).path);
+        finding.level = levels.level(finding.rule, files.get(finding.primary.file));
     }
     silenced.retain(|(finding, _)| finding.level != Level::Off);
     silenced.sort_by(|(a, reason_a), (b, reason_b)| compare(a, b).then_with(|| reason_a.cmp(reason_b)));
@@ -145,7 +136,7 @@ mod tests {
     }
 
     fn arranged(findings: Vec<Finding>) -> Vec<Finding> {
-        arrange(findings, &files(), Levels { rules: &BTreeMap::new(), paths: &[], matches: &|_, _| false })
+        arrange(findings, &files(), Levels { of: &|_, _| None })
     }
 
     #[test]
@@ -183,14 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn the_profile_sets_levels_by_path_first_and_then_by_rule() {
-        let rules = BTreeMap::from([("RLK101".to_owned(), Level::Note)]);
-        let paths = [
-            ("c".to_owned(), "RLK192".to_owned(), Level::Off),
-            ("c".to_owned(), "RLK101".to_owned(), Level::Off),
-            ("c".to_owned(), "RLK101".to_owned(), Level::Error),
-        ];
-        let levels = Levels { rules: &rules, paths: &paths, matches: &|glob, path| path.contains(&format!("{glob}.py")) };
+    fn levels_are_asked_for_by_rule_and_file() {
+        let of = |rule: &RuleMeta, file: &TextFile| match (rule.id.as_str(), &*file.path) {
+            (_, path) if path.ends_with("c.py") => Some(Level::Off),
+            ("RLK101", _) => Some(Level::Note),
+            _ => None,
+        };
+        let levels = Levels { of: &of };
         let found =
             arrange(vec![finding("RLK101", 0, 0, "a"), finding("RLK101", 1, 0, "b"), finding("RLK192", 0, 0, "c")], &files(), levels);
         let seen: Vec<_> = found.iter().map(|f| (f.rule.id.as_str(), f.primary.file.0, f.level)).collect();

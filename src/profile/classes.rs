@@ -85,10 +85,4 @@ impl RuleLevels {
         let by_path = self.by_path.iter().rev().find(|(glob, id, _)| id == rule && glob.matches(source, path));
         by_path.map(|(_, _, level)| *level).or_else(|| self.levels.get(rule).copied())
     }
-
-    /// Whether a glob of the profile matches a path, whatever the source.
-    #[must_use]
-    pub fn glob_matches(&self, written: &str, path: &str) -> bool {
-        glob(written).is_ok_and(|glob| glob.matcher.is_match(path))
-    }
 }

@@ -166,10 +166,9 @@ pub fn lint(opened: Opened, judging: &Judging<'_>, threads: usize) -> Result<Lin
     }
     findings.retain(|finding| (judging.wanted)(finding.rule));
     let suppressions = suppressions(&loaded);
-    let by_path = RuleLevels::new(&profile);
-    let paths: Vec<(String, String, Level)> = profile.path_levels.iter().rev().cloned().collect();
-    let matches = |glob: &str, path: &str| by_path.glob_matches(glob, path);
-    let levels = Levels { rules: &profile.levels, paths: &paths, matches: &matches };
+    let declared = RuleLevels::new(&profile);
+    let level_of = |rule: &crate::catalog::RuleMeta, file: &TextFile| declared.level(&rule.id, &file.source, &file.path);
+    let levels = Levels { of: &level_of };
     let mut report = finish(findings, loaded.gaps.clone(), &suppressions, levels, &loaded.files);
     report.findings.retain(|finding| (judging.wanted)(finding.rule));
     let mut traced = 0;
