@@ -154,31 +154,43 @@ pub fn assumptions(profile: &Profile) -> Assumptions {
     Assumptions { known: profile.known.clone(), environment: profile.environment.clone() }
 }
 
+/// Runs modules and the profile's entries, then `more`; again with the installs that turn out to hold without a condition, until they are the
+/// same ones.
+pub fn settle<'l>(
+    profile: &Profile,
+    loaded: &'l Loaded,
+    assumptions: &'l Assumptions,
+    modules: &[ModuleId],
+    more: impl Fn(&mut Engine<'l>),
+) -> Engine<'l> {
+    let entries: Vec<_> = profile.entries.iter().filter_map(|entry| loaded.program.find_scope(&entry.symbol.replace(':', "."))).collect();
+    let mut overridden = BTreeSet::new();
+    let mut rounds = 0;
+    loop {
+        let mut engine = Engine::new(&loaded.program, assumptions);
+        engine.override_with(overridden.iter().cloned());
+        engine.run_modules(modules);
+        for entry in &entries {
+            engine.enter(*entry);
+        }
+        engine.settle();
+        more(&mut engine);
+        let found: BTreeSet<(String, String)> = engine.certain_installs();
+        rounds += 1;
+        if found == overridden || rounds >= 3 {
+            return engine;
+        }
+        overridden = found;
+    }
+}
+
 /// Runs the analysis: production code, then again with the installs that hold without a condition.
 #[must_use]
 pub fn analyse<'l>(profile: &Profile, loaded: &'l Loaded, assumptions: &'l Assumptions) -> Analysis<'l> {
     let chosen = relevant(loaded, &profile.families);
     let production: Vec<ModuleId> = chosen.iter().copied().filter(|id| counts(loaded.class_of(*id))).collect();
     let within: BTreeSet<ModuleId> = production.iter().copied().collect();
-    let entries: Vec<_> = profile.entries.iter().filter_map(|entry| loaded.program.find_scope(&entry.symbol.replace(':', "."))).collect();
-    let mut overridden = BTreeSet::new();
-    let mut rounds = 0;
-    let mut engine = loop {
-        let mut engine = Engine::new(&loaded.program, assumptions);
-        engine.override_with(overridden.iter().cloned());
-        engine.run_modules(&production);
-        for entry in &entries {
-            engine.enter(*entry);
-        }
-        engine.settle();
-        engine.run_uncalled(|module| within.contains(&module));
-        let found: BTreeSet<(String, String)> = engine.certain_installs();
-        rounds += 1;
-        if found == overridden || rounds >= 3 {
-            break engine;
-        }
-        overridden = found;
-    };
+    let mut engine = settle(profile, loaded, assumptions, &production, |engine| engine.run_uncalled(|module| within.contains(&module)));
     let class_of = |module: ModuleId| loaded.class_of(module);
     let mut routes: Vec<Routes> = profile.families.iter().map(|family| crate::routes::trace(&mut engine, family, &class_of)).collect();
     // What callers outside the sources could reach is added, and changes nothing that was found about known callers.
