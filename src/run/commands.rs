@@ -169,7 +169,9 @@ fn write_report(document: Document<'_>, format: Format, options: &cli::ReportOpt
         Format::Human => render::human::write(document, human_options(cli, options), &mut termcolor::NoColor::new(out)),
         Format::Json => render::json::write(document, out),
         Format::Sarif => render::sarif::write(document, render::sarif::Options { show_suppressed }, out),
-        Format::Github | Format::Gitlab | Format::Junit => render::json::write(document, out),
+        Format::Github => render::github::write(document, out),
+        Format::Gitlab => render::gitlab::write(document, out),
+        Format::Junit => render::junit::write(document, out),
     }
 }
 

@@ -591,11 +591,6 @@ impl<'p> Engine<'p> {
         self.module_instances.insert(module, inst);
     }
 
-    pub(super) fn module_instance(&mut self, module: ModuleId) -> InstanceId {
-        self.run_module(module);
-        self.module_instances[&module]
-    }
-
     /// The running copy of `scope` that encloses `inst`.
     pub(super) fn enclosing(&self, inst: InstanceId, scope: GlobalScope) -> Option<InstanceId> {
         let mut at = self.instances[inst.0 as usize].parent;
