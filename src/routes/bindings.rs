@@ -84,9 +84,12 @@ fn named_by(engine: &Engine<'_>, reach: &Reach, text: &str) -> Option<String> {
     (reach.classes.contains(&scope) || reach.holds(scope)).then(|| engine.program.qualified(scope))
 }
 
+/// Scope that binds, name that it binds, and what is bound.
+type Found = (GlobalScope, String, BTreeSet<String>);
+
 pub(super) fn collect(engine: &mut Engine<'_>, reach: &Reach, class_of: &dyn Fn(ModuleId) -> PathClass) -> Vec<Binding> {
     let program = engine.program;
-    let mut found: BTreeMap<(Span, u32, BindingKind), (GlobalScope, String, BTreeSet<String>)> = BTreeMap::new();
+    let mut found: BTreeMap<(Span, u32, BindingKind), Found> = BTreeMap::new();
     let calls: BTreeMap<(InstanceId, u32), Vec<Target>> = {
         let mut calls: BTreeMap<(InstanceId, u32), Vec<Target>> = BTreeMap::new();
         for edge in &engine.edges {

@@ -106,9 +106,8 @@ impl Context<'_> {
 
     /// Scopes of production code that run, in order.
     fn scopes(&self) -> Vec<GlobalScope> {
-        let counts = |scope: &GlobalScope| {
-            matches!((self.class_of)(self.program.module_of(*scope)), PathClass::Production | PathClass::Reference)
-        };
+        let counts =
+            |scope: &GlobalScope| matches!((self.class_of)(self.program.module_of(*scope)), PathClass::Production | PathClass::Reference);
         self.engine.entered_scopes().filter(counts).collect()
     }
 
@@ -130,7 +129,9 @@ impl Context<'_> {
             } else if let Target::Scope(init) = target {
                 // Instantiation of an operator's class.
                 let class = self.program.global_scope(self.program.module_of(*init), self.program.scope(*init).parent);
-                if self.routes.iter().any(|routes| routes.reach.classes.contains(&class)) && self.program.qualified(*init).ends_with(".__init__") {
+                if self.routes.iter().any(|routes| routes.reach.classes.contains(&class))
+                    && self.program.qualified(*init).ends_with(".__init__")
+                {
                     names.insert(self.program.qualified(class));
                 }
             }
@@ -168,7 +169,8 @@ impl Context<'_> {
                     OpKind::ImportFrom { dst, module: from, level, name } if *dst == reg => {
                         let here = self.program.module(module);
                         let base = self.program.absolute(module, here.facts.name(*from), *level);
-                        let found = base.and_then(|base| self.program.strings.find(&base)).and_then(|sym| self.program.find(sym, here.source));
+                        let found =
+                            base.and_then(|base| self.program.strings.find(&base)).and_then(|sym| self.program.find(sym, here.source));
                         if let Some(found) = found {
                             out.extend(self.engine.global_objects(found, here.sym(*name)));
                         }
@@ -255,7 +257,10 @@ impl Context<'_> {
             }
         }
         let targets = callsite.targets.join(", ");
-        steps.push(Step { span: self.first_line(callsite.span), message: format!("this call reaches {targets} ({})", callsite.kind.word()) });
+        steps.push(Step {
+            span: self.first_line(callsite.span),
+            message: format!("this call reaches {targets} ({})", callsite.kind.word()),
+        });
         steps
     }
 

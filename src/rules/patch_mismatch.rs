@@ -11,9 +11,9 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
                 (id, "digest", vec![id.clone(), computed.clone(), recorded.clone()])
             }
             SourceError::PatchTreeMismatch { id, recorded, computed } => (id, "tree", vec![id.clone(), computed.clone(), recorded.clone()]),
-            SourceError::PatchDoesNotApply { id, .. } | SourceError::PatchHeaderMismatch { id, .. } | SourceError::PatchRefused { id, .. } => {
-                (id, "apply", vec![id.clone(), problem.to_string()])
-            }
+            SourceError::PatchDoesNotApply { id, .. }
+            | SourceError::PatchHeaderMismatch { id, .. }
+            | SourceError::PatchRefused { id, .. } => (id, "apply", vec![id.clone(), problem.to_string()]),
             _ => continue,
         };
         if let Some(place) = context.pin(id) {

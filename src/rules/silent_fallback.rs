@@ -141,9 +141,10 @@ fn swallows(handler: &Handler) -> bool {
 fn probe(context: &Context<'_>, findings: &mut Vec<Finding>, scope: GlobalScope, handler: &Handler, cond: CondId) {
     let facts = context.program.scope(scope);
     let answers_no = facts.ops.iter().filter(|op| context.below(scope, op.cond, cond)).any(|op| match op.kind {
-        OpKind::Return(reg) => facts.ops.iter().any(|other| {
-            matches!(other.kind, OpKind::Literal(dst, Literal::Bool(false) | Literal::None | Literal::Int(0)) if dst == reg)
-        }),
+        OpKind::Return(reg) => facts
+            .ops
+            .iter()
+            .any(|other| matches!(other.kind, OpKind::Literal(dst, Literal::Bool(false) | Literal::None | Literal::Int(0)) if dst == reg)),
         _ => false,
     });
     if !answers_no {
@@ -158,7 +159,8 @@ fn probe(context: &Context<'_>, findings: &mut Vec<Finding>, scope: GlobalScope,
             if yes.is_empty() || no.is_empty() || yes == no {
                 continue;
             }
-            let related = vec![Related { span: context.span(*caller, *op), message: "the answer switches the implementation here".to_owned() }];
+            let related =
+                vec![Related { span: context.span(*caller, *op), message: "the answer switches the implementation here".to_owned() }];
             let function = context.program.qualified(scope);
             let arguments = vec![function, words(&yes), words(&no), types(handler)];
             report(context, findings, scope, handler, "handler", arguments, related);

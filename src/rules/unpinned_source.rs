@@ -9,7 +9,9 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
             continue;
         }
         let revision = match &loaded.work_tree {
-            Some(tree) => tree.head.clone().map_or_else(|| "a working tree without a commit".to_owned(), |head| format!("a working tree of {head}")),
+            Some(tree) => {
+                tree.head.clone().map_or_else(|| "a working tree without a commit".to_owned(), |head| format!("a working tree of {head}"))
+            }
             None => "a plain directory".to_owned(),
         };
         let place = context.first_line(source.span);

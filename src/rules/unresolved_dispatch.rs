@@ -14,7 +14,9 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
             let arguments = vec![caller.clone(), callsite.targets.len().to_string(), callsite.targets.join("', '")];
             let mut finding = Finding::new(rule("unresolved-dispatch"), "default", arguments, context.first_line(callsite.span), caller);
             for condition in &callsite.conditions {
-                finding.related.push(Related { span: context.first_line(*condition), message: "nothing decides this condition".to_owned() });
+                finding
+                    .related
+                    .push(Related { span: context.first_line(*condition), message: "nothing decides this condition".to_owned() });
             }
             finding.flow = context.flow(callsite);
             findings.push(finding);

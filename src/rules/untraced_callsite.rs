@@ -38,13 +38,13 @@ fn family_names(context: &Context<'_>) -> BTreeSet<String> {
         names.extend(family.facades.iter().filter_map(|name| name.rsplit('.').next()).map(|name| name.trim_end_matches('*').to_owned()));
     }
     for routes in context.routes {
-        for scope in routes.reach.towards.keys() {
+        // A set: the order of the map does not matter.
+        names.extend(routes.reach.towards.keys().filter_map(|scope| {
             let facts = context.program.scope(*scope);
             let module = context.program.module_of(*scope);
-            if facts.kind == ScopeKind::Function && facts.parent == 0 {
-                names.insert(context.program.module(module).facts.name(facts.name).to_owned());
-            }
-        }
+            let top_level = facts.kind == ScopeKind::Function && facts.parent == 0;
+            top_level.then(|| context.program.module(module).facts.name(facts.name).to_owned())
+        }));
     }
     names.retain(|name| name.len() > 3);
     names
@@ -71,10 +71,9 @@ fn may_be_family(context: &Context<'_>, scope: GlobalScope, func: Reg, names: &B
                 OpKind::LoadAttr { dst, name, .. } if *dst == reg && names.contains(module.facts.name(*name)) => return true,
                 OpKind::Call { dst, args, .. } if *dst == reg => {
                     let at = u32::try_from(at).unwrap_or(u32::MAX);
-                    let fetches = context
-                        .calls
-                        .get(&(scope, at))
-                        .is_some_and(|targets| targets.iter().any(|target| matches!(target, Target::Builtin(name) if context.engine.text(*name) == "getattr")));
+                    let fetches = context.calls.get(&(scope, at)).is_some_and(|targets| {
+                        targets.iter().any(|target| matches!(target, Target::Builtin(name) if context.engine.text(*name) == "getattr"))
+                    });
                     if fetches && args.first().is_some_and(|(_, owner)| holds_family(context, scope, *owner)) {
                         return true;
                     }

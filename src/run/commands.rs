@@ -67,7 +67,13 @@ fn run(cli: &Cli) -> Result<u8, RunError> {
             write_text(args.output.as_deref(), &text)?;
             let incomplete = loaded.gaps.iter().any(|gap| gap.kind.is_fatal() && !gap.allowed);
             let files: usize = loaded.sources.iter().map(|source| source.files.len()).sum();
-            Ok(if incomplete { 4 } else if files == 0 { 3 } else { 0 })
+            Ok(if incomplete {
+                4
+            } else if files == 0 {
+                3
+            } else {
+                0
+            })
         }
         Command::Trace(args) => trace(args),
         Command::Diff(args) => diff(args),
@@ -151,7 +157,11 @@ fn write_reports(cli: &Cli, linted: &Linted, options: &cli::ReportOptions) -> Re
             for gap in &linted.report.gaps {
                 let _ = writeln!(io::stderr(), "{}: {} {}", gap.source, gap.cause, gap.next);
             }
-            let _ = writeln!(io::stderr(), "no SARIF was written: the run is {}, and a log of it could close alerts", linted.info.verdict.word());
+            let _ = writeln!(
+                io::stderr(),
+                "no SARIF was written: the run is {}, and a log of it could close alerts",
+                linted.info.verdict.word()
+            );
             continue;
         }
         match path {
@@ -396,7 +406,12 @@ fn diff(args: &cli::DiffArgs) -> Result<u8, RunError> {
                 callsite.backward.as_deref().unwrap_or("none"),
                 callsite.status.word(),
                 callsite.certainty.word(),
-                callsite.conditions.iter().map(|span| loaded.files.slice(*span).split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join(" and "),
+                callsite
+                    .conditions
+                    .iter()
+                    .map(|span| loaded.files.slice(*span).split_whitespace().collect::<Vec<_>>().join(" "))
+                    .collect::<Vec<_>>()
+                    .join(" and "),
             );
             rows.insert(key, (loaded.files.place(callsite.span), what));
         }

@@ -197,7 +197,11 @@ pub fn inventory(profile: &Profile, loaded: &Loaded, analysis: &Analysis<'_>, sn
                 files: source.files.len(),
             })
             .collect(),
-        gaps: loaded.gaps.iter().map(|gap| GapRow { source: gap.source.clone(), path: gap.path.clone(), cause: gap.cause.clone() }).collect(),
+        gaps: loaded
+            .gaps
+            .iter()
+            .map(|gap| GapRow { source: gap.source.clone(), path: gap.path.clone(), cause: gap.cause.clone() })
+            .collect(),
     }
 }
 
@@ -215,7 +219,10 @@ impl Inventory {
         }
         for family in &self.families {
             let _ = writeln!(out, "\n## {}\n", cell(&family.id));
-            let _ = writeln!(out, "### Callsites\n\n| place | class | kind | caller | reaches | backward | kernels | status | certainty | condition |");
+            let _ = writeln!(
+                out,
+                "### Callsites\n\n| place | class | kind | caller | reaches | backward | kernels | status | certainty | condition |"
+            );
             let _ = writeln!(out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
             for row in &family.callsites {
                 let _ = writeln!(

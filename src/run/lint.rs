@@ -49,8 +49,7 @@ pub fn open(request: &Request) -> Result<Opened, RunError> {
         Some(path) => path.clone(),
         None => find_profile()?,
     };
-    let text = std::fs::read_to_string(&path)
-        .map_err(|cause| RunError::UnreadableProfile { path: path.display().to_string(), cause })?;
+    let text = std::fs::read_to_string(&path).map_err(|cause| RunError::UnreadableProfile { path: path.display().to_string(), cause })?;
     let label = path.file_name().map_or_else(|| "rlk-lint.toml".to_owned(), |name| name.to_string_lossy().into_owned());
     let base = path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     open_text(&text, &label, base, request)
@@ -173,10 +172,8 @@ pub fn lint(opened: Opened, judging: &Judging<'_>, threads: usize) -> Result<Lin
     report.findings.retain(|finding| (judging.wanted)(finding.rule));
     let mut traced = 0;
     for callsite in analysis.routes.iter().flat_map(|routes| &routes.callsites) {
-        if counts(callsite.class) {
-            if matches!(callsite.status, Status::Traced | Status::Uncalled) {
-                traced += 1;
-            }
+        if counts(callsite.class) && matches!(callsite.status, Status::Traced | Status::Uncalled) {
+            traced += 1;
         }
     }
     report.counts.insert(names::ROUTES_TRACED.to_owned(), traced);

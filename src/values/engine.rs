@@ -1096,7 +1096,9 @@ impl Engine<'_> {
         let order = self.linear.get(&class);
         order.is_some_and(|order| {
             order.iter().any(|base| match self.get(*base) {
-                Object::External(name) | Object::Present(name) => !matches!(self.text(name), "abc.ABC" | "typing.Generic" | "typing.Protocol"),
+                Object::External(name) | Object::Present(name) => {
+                    !matches!(self.text(name), "abc.ABC" | "typing.Generic" | "typing.Protocol")
+                }
                 _ => false,
             })
         })

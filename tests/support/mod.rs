@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use rlk_lint::run::lint::{self, Judging, Linted, Request};
 use rlk_lint::run::Loaded;
+use rlk_lint::run::lint::{self, Judging, Linted, Request};
 use rlk_lint::values::{EdgeKind, Engine, Target};
 
 pub fn root() -> PathBuf {
