@@ -27,17 +27,20 @@ pub struct Suppression {
 }
 
 impl Suppression {
-    /// Reads one comment (with its `#`) that covers `span`. `None` if it does not ask to ignore anything. A malformed request is returned
-    /// without rules, so that it is reported instead of being silently without effect.
+    /// Reads one comment (with its `#`) that covers `span`. `None` if it does not ask to ignore anything. Other tools' comments may stand before
+    /// and behind the request, each with its own `#`. A malformed request is returned without rules, so that it is reported instead of being
+    /// silently without effect.
     #[must_use]
     pub fn parse(comment: &str, span: Span) -> Option<Self> {
-        let body = comment.trim_start_matches('#').trim();
-        let request = body.strip_prefix(MARK)?.trim_start().strip_prefix("ignore")?;
+        let bodies = comment.match_indices('#').map(|(at, _)| comment[at + 1..].trim_start());
+        let request = bodies.filter_map(|body| body.strip_prefix(MARK)).find_map(|body| body.trim_start().strip_prefix("ignore"))?;
         let inside = request.trim_start().strip_prefix('[').and_then(|rest| rest.split_once(']'));
         let Some((ids, reason)) = inside else {
             return Some(Self { span, rules: Vec::new(), reason: String::new() });
         };
         let rules = ids.split(',').map(|id| id.trim().to_ascii_uppercase()).filter(|id| !id.is_empty()).collect();
+        let next_comment = reason.match_indices('#').find(|(at, _)| reason[at + 1..].starts_with([' ', '!', '\t'])).map(|(at, _)| at);
+        let reason = &reason[..next_comment.unwrap_or(reason.len())];
         Some(Self { span, rules, reason: reason.trim_start_matches(':').trim().to_owned() })
     }
 
@@ -236,6 +239,16 @@ mod tests {
     fn findings_about_comments_cannot_be_silenced() {
         let (left, silenced) = run("load()  # rlk-lint: ignore[RLK191] why\n", &[("RLK191", "load()")]);
         assert_eq!((left, silenced), (vec![kept("RLK191", "default"), kept("RLK192", "default")], vec![]));
+    }
+
+    #[test]
+    fn the_reason_ends_where_another_comment_starts() {
+        let reason = |comment: &str| Suppression::parse(comment, Span::new(FileId(0), 0, 0)).map(|suppression| suppression.reason);
+        assert_eq!(reason("# rlk-lint: ignore[RLK101] see #581  # noqa: F401").as_deref(), Some("see #581"));
+        assert_eq!(reason("# rlk-lint: ignore[RLK101]  # noqa: F401").as_deref(), Some(""));
+        assert_eq!(reason("# rlk-lint: ignore[RLK101]  #! RLK191").as_deref(), Some(""));
+        assert_eq!(reason("# noqa  # rlk-lint: ignore[RLK101] why").as_deref(), Some("why"));
+        assert_eq!(reason("## rlk-lint:ignore [RLK101] why").as_deref(), Some("why"));
     }
 
     #[test]
