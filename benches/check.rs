@@ -1,0 +1,111 @@
+//! Times cold runs of `check`: profile, git reads, parsing, analysis, rules. Rendering is not part of it.
+//!
+//! In: the sources in `RLK_BENCH_SOURCES`, and a profile. Out: minimum, median and maximum, and files per second. Nothing is kept between
+//! runs within the program; the system's file cache is warm from the second run on.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rlk_lint::catalog::Level;
+use rlk_lint::findings::counts;
+use rlk_lint::run::RunError;
+use rlk_lint::run::lint::{Judging, Request, lint, open};
+
+const USAGE: &str = "\
+Times `rlk-lint check` on real sources. Nothing was timed, since RLK_BENCH_SOURCES is not set.
+
+  RLK_BENCH_SOURCES   id=path,id=path,...  where the sources of the profile lie
+  RLK_BENCH_PROFILE   the profile; by default fixtures/profiles/public-2026-08.toml
+  RLK_BENCH_RUNS      number of runs; by default 5
+  RLK_BENCH_THREADS   number of threads; by default one per processor
+
+Sources of the profile that are not named are left out.
+
+  RLK_BENCH_SOURCES=rl-kernel=../RL-Kernel,megatron=../Megatron-LM cargo bench --bench check";
+
+fn main() -> ExitCode {
+    let Ok(sources) = std::env::var("RLK_BENCH_SOURCES") else {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    };
+    match Bench::from_environment(&sources).and_then(|bench| bench.run()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+struct Bench {
+    profile: PathBuf,
+    sources: Vec<(String, PathBuf)>,
+    runs: usize,
+    threads: usize,
+}
+
+impl Bench {
+    fn from_environment(sources: &str) -> Result<Self, String> {
+        let mut pairs = Vec::new();
+        for pair in sources.split(',').filter(|pair| !pair.trim().is_empty()) {
+            let (id, path) = pair.split_once('=').ok_or_else(|| format!("RLK_BENCH_SOURCES: `{pair}` is not id=path"))?;
+            pairs.push((id.trim().to_owned(), PathBuf::from(path.trim())));
+        }
+        let profile = std::env::var_os("RLK_BENCH_PROFILE")
+            .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/profiles/public-2026-08.toml")), PathBuf::from);
+        Ok(Self { profile, sources: pairs, runs: number("RLK_BENCH_RUNS", 5)?.max(1), threads: number("RLK_BENCH_THREADS", 0)? })
+    }
+
+    fn run(&self) -> Result<(), String> {
+        let mut times = Vec::with_capacity(self.runs);
+        let mut files = 0;
+        for run in 1..=self.runs {
+            let start = Instant::now();
+            let summary = self.once().map_err(|error| error.to_string())?;
+            let took = start.elapsed();
+            files = summary.files;
+            println!("run {run}: {:.3} s, {files} files, {} findings, {} gaps", took.as_secs_f64(), summary.findings, summary.gaps);
+            times.push(took);
+        }
+        times.sort();
+        let [min, median, max] = [times[0], times[times.len() / 2], times[times.len() - 1]].map(|time| time.as_secs_f64());
+        println!(
+            "min {min:.3} s, median {median:.3} s, max {max:.3} s, {:.0} files/s at the median",
+            per_second(files, times[times.len() / 2])
+        );
+        Ok(())
+    }
+
+    fn once(&self) -> Result<Summary, RunError> {
+        let request =
+            Request { profile: Some(self.profile.clone()), sources: self.sources.clone(), allow_missing: true, threads: self.threads };
+        let judging = Judging { fail_on: Some(Level::Warning), wanted: &|_| true, category: None };
+        let linted = lint(open(&request)?, &judging, self.threads)?;
+        Ok(Summary {
+            files: linted.report.counts.get(counts::FILES_READ).copied().unwrap_or(0),
+            findings: linted.report.findings.len(),
+            gaps: linted.report.gaps.len(),
+        })
+    }
+}
+
+/// What a run looked at.
+struct Summary {
+    files: u64,
+    findings: usize,
+    gaps: usize,
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn per_second(files: u64, time: Duration) -> f64 {
+    files as f64 / time.as_secs_f64().max(f64::EPSILON)
+}
+
+fn number(variable: &str, default: usize) -> Result<usize, String> {
+    match std::env::var(variable) {
+        Ok(text) => text.trim().parse().map_err(|_| format!("{variable}: `{text}` is not a number")),
+        Err(_) => Ok(default),
+    }
+}
