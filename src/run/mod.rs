@@ -175,7 +175,7 @@ pub fn settle<'l>(
         }
         engine.settle();
         more(&mut engine);
-        let found: BTreeSet<(String, String)> = engine.certain_installs();
+        let found = engine.certain_installs();
         rounds += 1;
         if found == overridden || rounds >= 3 {
             return engine;

@@ -192,6 +192,7 @@ impl Lowering<'_> {
                 };
                 let dst = self.reg();
                 self.frame().is_generator = true;
+                self.publish(at);
                 self.emit(OpKind::Yield { dst, src }, at);
                 self.forget();
                 dst
@@ -390,6 +391,7 @@ impl Lowering<'_> {
             self.facts.scopes[scope as usize].params = params;
         }
         let src = self.expr(&lambda.body);
+        self.publish(at);
         self.emit(OpKind::Return(src), range(lambda.body.range()));
         self.close();
         let dst = self.reg();

@@ -18,12 +18,15 @@ pub(super) const MAX_DEPTH: u32 = 20_000;
 pub(super) type Env = Vec<Reg>;
 
 /// A place inside an object that a store made known, for reads that follow without a call or merge between.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Field {
     Attr(NameId),
     Str(NameId),
     Int(i64),
 }
+
+/// Registers of the fields that are known, by object and field.
+pub(super) type Fields = FxHashMap<(Reg, Field), Reg>;
 
 /// State of the scope being lowered.
 pub(super) struct Frame {
@@ -45,14 +48,16 @@ pub(super) struct Frame {
     pub conds: Vec<Cond>,
     pub tries: Vec<Try>,
     pub cond: CondId,
-    pub fields: FxHashMap<(Reg, Field), Reg>,
+    pub fields: Fields,
     pub keys: FxHashMap<Reg, Field>,
     pub dicts: FxHashMap<Reg, Vec<(Reg, Reg)>>,
     pub lambdas: u32,
     pub loops: u32,
     pub is_generator: bool,
-    /// Slots whose version changed since the module's names were last published.
+    /// Slots whose version changed since names were last published.
     pub stale: Vec<usize>,
+    /// Slots whose cell has been given a version.
+    pub published: FxHashSet<usize>,
 }
 
 /// State of the module being lowered.
@@ -157,14 +162,31 @@ impl Lowering<'_> {
         frame.dicts.clear();
     }
 
-    /// In a module body, makes the current version of every changed name visible: a call or import may read it.
+    /// Makes the current version of every changed name visible to other scopes: a call or import may read it from now on. In between, a
+    /// version that is replaced is never seen.
     pub(super) fn publish(&mut self, at: Range) {
-        if self.frame().kind != ScopeKind::Module {
+        if self.frame().kind == ScopeKind::Class {
             return;
         }
         let mut stale = std::mem::take(&mut self.frame().stale);
         stale.sort_unstable();
         stale.dedup();
+        if self.frame().kind != ScopeKind::Module {
+            // In a function, what matters is what functions inside it capture; a slot that none captures yet stays stale.
+            for slot in stale {
+                let reg = self.current(slot);
+                let cell = self.frame().cells.get(&slot).copied();
+                match cell {
+                    Some(cell) if reg != NO_REG && reg != cell => {
+                        self.frame().published.insert(slot);
+                        self.emit(OpKind::Move(cell, reg), at);
+                    }
+                    Some(_) => {}
+                    None => self.frame().stale.push(slot),
+                }
+            }
+            return;
+        }
         for slot in stale {
             let reg = self.current(slot);
             let name = self.frame().slot_names[slot].clone();
@@ -247,6 +269,7 @@ impl Lowering<'_> {
             loops: 0,
             is_generator: false,
             stale: Vec::new(),
+            published: FxHashSet::default(),
         });
         id
     }
@@ -257,7 +280,7 @@ impl Lowering<'_> {
         let mut cells: Vec<(usize, Reg)> = frame.cells.iter().map(|(slot, cell)| (*slot, *cell)).collect();
         cells.sort_unstable();
         let scope = &mut self.facts.scopes[frame.id as usize];
-        for (slot, cell) in cells {
+        for (slot, cell) in cells.into_iter().filter(|(slot, _)| !frame.published.contains(slot)) {
             let inputs: Box<[(Reg, CondId)]> = frame.versions[slot].iter().copied().filter(|(reg, _)| *reg != cell).collect();
             frame.ops.push(Op { kind: OpKind::Phi(cell, inputs), range: scope.name_range, cond: 0 });
         }
@@ -298,8 +321,14 @@ impl Lowering<'_> {
         frame.versions[slot].push((reg, cond));
         frame.stale.push(slot);
         let shared = frame.shared.contains(&slot);
-        let now = if shared { self.cell(depth, slot) } else { reg };
-        self.set_current(slot, now);
+        if shared {
+            let cell = self.cell(depth, slot);
+            self.frame().published.insert(slot);
+            self.emit(OpKind::Move(cell, reg), at);
+            self.set_current(slot, cell);
+        } else {
+            self.set_current(slot, reg);
+        }
         let name = self.frame().slot_names[slot].clone();
         if self.frame().kind == ScopeKind::Class && !name.is_empty() {
             let name = self.intern(&name);

@@ -4,7 +4,7 @@ use ruff_python_ast::{self as ast, ExceptHandler, Expr, Pattern, Stmt};
 use ruff_text_size::Ranged;
 
 use super::facts::*;
-use super::lower::{Env, Lowering, MAX_DEPTH, Opening, dotted, index, range};
+use super::lower::{Env, Fields, Lowering, MAX_DEPTH, Opening, dotted, index, range};
 use super::scan::Bindings;
 
 impl Lowering<'_> {
@@ -32,6 +32,7 @@ impl Lowering<'_> {
                     Some(value) => self.expr(value),
                     None => self.none(at),
                 };
+                self.publish(at);
                 self.emit(OpKind::Return(src), at);
                 return false;
             }
@@ -166,6 +167,7 @@ impl Lowering<'_> {
         if self.block(&def.body) {
             let end = (def.range().end().to_u32(), def.range().end().to_u32());
             let src = self.none(end);
+            self.publish(end);
             self.emit(OpKind::Return(src), end);
         }
         self.close();
@@ -254,15 +256,50 @@ impl Lowering<'_> {
 
     /// Runs `body` from the current state under `cond`; the state it leaves, if it falls through.
     fn arm(&mut self, cond: CondId, body: impl FnOnce(&mut Self) -> bool) -> Option<(Env, CondId)> {
-        let outer = self.frame().cond;
-        self.frame().cond = cond;
         self.forget();
+        let state = self.branch(cond, body);
+        self.forget();
+        state.map(|(env, cond, _)| (env, cond))
+    }
+
+    /// As [`Self::arm`], for a body that runs at most once: what is known of fields stays known, and comes out with the state.
+    fn branch(&mut self, cond: CondId, body: impl FnOnce(&mut Self) -> bool) -> Option<(Env, CondId, Fields)> {
+        let outer = self.frame().cond;
+        let before = self.frame().fields.clone();
+        self.frame().cond = cond;
         let alive = body(self);
         let end = self.frame().cond;
         self.frame().cond = outer;
-        self.forget();
+        let fields = std::mem::replace(&mut self.frame().fields, before);
+        self.frame().dicts.clear();
         let env = self.frame().env.clone();
-        alive.then_some((env, end))
+        alive.then_some((env, end, fields))
+    }
+
+    /// What is known of fields after a split: what every state knows.
+    fn join_fields(&mut self, states: Vec<(CondId, Fields)>, at: Range) {
+        let mut states = states.into_iter();
+        let Some((first_cond, first)) = states.next() else { return };
+        let rest: Vec<(CondId, Fields)> = states.collect();
+        let mut keys: Vec<_> = first.keys().copied().filter(|key| rest.iter().all(|(_, fields)| fields.contains_key(key))).collect();
+        keys.sort_unstable();
+        let mut out = Fields::default();
+        for key in keys {
+            let mut inputs = vec![(first[&key], first_cond)];
+            for (cond, fields) in &rest {
+                if !inputs.iter().any(|(reg, _)| *reg == fields[&key]) {
+                    inputs.push((fields[&key], *cond));
+                }
+            }
+            if inputs.len() == 1 {
+                out.insert(key, inputs[0].0);
+            } else {
+                let dst = self.reg();
+                self.emit(OpKind::Phi(dst, inputs.into_boxed_slice()), at);
+                out.insert(key, dst);
+            }
+        }
+        self.frame().fields = out;
     }
 
     /// Continues after a split: with the one state that is left, or with the merge of several. False if none is left.
@@ -288,24 +325,33 @@ impl Lowering<'_> {
     fn branches(&mut self, stmt: &ast::StmtIf) -> bool {
         let at = range(stmt.range());
         let outer = self.frame().cond;
-        let mut states = Vec::new();
+        let mut states: Vec<(Env, CondId)> = Vec::new();
+        let mut known: Vec<(CondId, Fields)> = Vec::new();
+        let mut keep = |states: &mut Vec<(Env, CondId)>, state: Option<(Env, CondId, Fields)>| {
+            if let Some((env, cond, fields)) = state {
+                states.push((env, cond));
+                known.push((cond, fields));
+            }
+        };
         let first = (Some(&*stmt.test), &stmt.body);
         let clauses = std::iter::once(first).chain(stmt.elif_else_clauses.iter().map(|clause| (clause.test.as_ref(), &clause.body)));
         let mut open = true;
         for (test, body) in clauses {
             let Some(test) = test else {
                 let cond = self.frame().cond;
-                states.extend(self.arm(cond, |lowering| lowering.block(body)));
+                let state = self.branch(cond, |lowering| lowering.block(body));
+                keep(&mut states, state);
                 open = false;
                 break;
             };
             let value = self.expr(test);
             let before = self.frame().env.clone();
             let taken = self.condition(CondKind::Test(value, true), range(test.range()));
-            states.extend(self.arm(taken, |lowering| {
+            let state = self.branch(taken, |lowering| {
                 lowering.narrow(test, true);
                 lowering.block(body)
-            }));
+            });
+            keep(&mut states, state);
             let skipped = self.condition(CondKind::Test(value, false), range(test.range()));
             self.frame().cond = skipped;
             let mut before = before;
@@ -314,11 +360,13 @@ impl Lowering<'_> {
             self.narrow(test, false);
         }
         if open {
-            let (env, cond) = (self.frame().env.clone(), self.frame().cond);
-            states.push((env, cond));
+            let (env, cond, fields) = (self.frame().env.clone(), self.frame().cond, self.frame().fields.clone());
+            keep(&mut states, Some((env, cond, fields)));
         }
         self.frame().cond = outer;
-        self.join(states, (at.0, at.0))
+        let alive = self.join(states, (at.0, at.0));
+        self.join_fields(known, (at.0, at.0));
+        alive
     }
 
     /// Narrows the names that `test` speaks of, given how it came out.
@@ -342,12 +390,38 @@ impl Lowering<'_> {
                     Expr::Named(named) => &*named.target,
                     other => other,
                 };
-                if let Expr::Name(name) = target {
-                    self.filter(&name.id, if is_none { Keep::IsNone } else { Keep::NotNone }, range(test.range()));
+                let keep = if is_none { Keep::IsNone } else { Keep::NotNone };
+                match target {
+                    Expr::Name(name) => self.filter(&name.id, keep, range(test.range())),
+                    Expr::Attribute(attribute) => self.filter_field(attribute, keep, range(test.range())),
+                    _ => {}
                 }
             }
             _ => {}
         }
+    }
+
+    /// Narrows an attribute of a local until something may change it.
+    fn filter_field(&mut self, attribute: &ast::ExprAttribute, keep: Keep, at: Range) {
+        let Expr::Name(base) = &*attribute.value else { return };
+        let Some(slot) = self.frame().slots.get(base.id.as_str()).copied() else { return };
+        let obj = self.current(slot);
+        if obj == NO_REG {
+            return;
+        }
+        let name = self.intern(&attribute.attr);
+        let field = (obj, super::lower::Field::Attr(name));
+        let src = match self.frame().fields.get(&field).copied() {
+            Some(src) => src,
+            None => {
+                let src = self.reg();
+                self.emit(OpKind::LoadAttr { dst: src, obj, name }, at);
+                src
+            }
+        };
+        let dst = self.reg();
+        self.emit(OpKind::Filter(dst, src, keep), at);
+        self.frame().fields.insert(field, dst);
     }
 
     fn filter(&mut self, name: &str, keep: Keep, at: Range) {
@@ -404,7 +478,11 @@ impl Lowering<'_> {
     fn run_loop(&mut self, at: Range, phis: &[(usize, usize)], cond: CondId, body: impl FnOnce(&mut Self) -> bool) {
         let entry = self.frame().env.clone();
         self.frame().loops += 1;
-        let end = self.arm(cond, body);
+        let end = self.arm(cond, |lowering| {
+            let alive = body(lowering);
+            lowering.publish((at.1, at.1));
+            alive
+        });
         self.frame().loops -= 1;
         let entry_cond = self.frame().cond;
         // A `break` or `continue` inside may leave with any version, so the end counts even if it is not reached by falling through.

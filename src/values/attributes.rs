@@ -55,7 +55,11 @@ impl Engine<'_> {
                 }
                 let own = self.field(object, Key::Attr(name));
                 self.copy(own, dst);
-                self.class_lookup(class, None, name, dst, object, from, op);
+                // What an instance was given in place of a method of its class hides the method.
+                let replaced = self.is_overridden(object, name) && !self.installs_here(from, object, name);
+                if !replaced {
+                    self.class_lookup(class, None, name, dst, object, from, op);
+                }
             }
             Object::Member(class, member) => match self.text(name) {
                 "value" | "_value_" => {
@@ -357,12 +361,13 @@ impl Engine<'_> {
             }
             let bind = |call| Use::Bind { receiver, class, dst, call };
             let call = self.plain_call(from, op, dst, EdgeKind::Property);
-            if patched {
+            let replaced = own && self.is_overridden(*base, name);
+            let installer = replaced && self.installs_here(from, *base, name);
+            if patched && !installer {
                 let node = self.field(*base, Key::Patched(name));
                 self.subscribe(node, bind(call));
             }
-            let replaced = patched && self.is_overridden(*base, name) && !self.installs_here(from, *base, name);
-            if own && !replaced {
+            if own && (!replaced || installer) {
                 let node = self.field(*base, Key::Attr(name));
                 self.subscribe(node, bind(call));
             }
@@ -431,11 +436,12 @@ impl Engine<'_> {
         match self.get(object) {
             Object::Module(module) => {
                 let exists = self.program.module(module).bound.contains(&name);
-                let node = self.global(module, name);
+                let scope = self.instances[from.0 as usize].scope;
+                let foreign = self.program.module_of(scope) != module;
+                let node = if foreign { self.field(object, Key::Patched(name)) } else { self.global(module, name) };
                 self.copy(src, node);
                 self.stored_globals.insert((module, name));
-                let scope = self.instances[from.0 as usize].scope;
-                if self.program.module_of(scope) != module {
+                if foreign {
                     self.record_install(Install { installer: from, op, owner: object, name, target_exists: exists });
                 }
             }
@@ -451,7 +457,14 @@ impl Engine<'_> {
             Object::External(_) | Object::Present(_) => {
                 self.record_install(Install { installer: from, op, owner: object, name, target_exists: false });
             }
-            Object::Instance(..) | Object::Function(..) | Object::Kernel(_) | Object::Bound(..) => {
+            Object::Instance(class, _) => {
+                let node = self.field(object, Key::Attr(name));
+                self.copy(src, node);
+                if self.defines(class, name) {
+                    self.record_install(Install { installer: from, op, owner: object, name, target_exists: true });
+                }
+            }
+            Object::Function(..) | Object::Kernel(_) | Object::Bound(..) => {
                 let node = self.field(object, Key::Attr(name));
                 self.copy(src, node);
             }
@@ -490,15 +503,13 @@ impl Engine<'_> {
         }
     }
 
-    fn is_overridden(&self, class: ObjectId, name: Sym) -> bool {
-        !self.overridden.is_empty() && self.overridden.contains(&(self.owner_name(class), name))
+    pub(super) fn is_overridden(&self, owner: ObjectId, name: Sym) -> bool {
+        !self.overridden.is_empty() && self.overridden.contains(&(self.owner_key(owner), name))
     }
 
     /// Whether the scope that reads an attribute is, or encloses, one that replaces it.
-    fn installs_here(&self, from: InstanceId, class: ObjectId, name: Sym) -> bool {
+    pub(super) fn installs_here(&self, from: InstanceId, owner: ObjectId, name: Sym) -> bool {
         let reader = self.instances[from.0 as usize].scope;
-        self.installs
-            .iter()
-            .any(|install| install.owner == class && install.name == name && self.instances[install.installer.0 as usize].scope == reader)
+        self.overriders.contains(&(reader, self.owner_key(owner), name))
     }
 }

@@ -69,7 +69,11 @@ impl Engine<'_> {
                 }
                 self.call_key(call);
             }
-            "vars" | "globals" | "locals" => {
+            "globals" => {
+                let module = self.program.module_of(self.instances[caller.0 as usize].scope);
+                self.add_object(dst, Object::Namespace(module));
+            }
+            "vars" | "locals" => {
                 self.add_object(dst, Object::Unknown(Reason::ComputedAttribute));
             }
             "eval" | "exec" => self.add_object(dst, Object::Unknown(Reason::ComputedString)),
@@ -214,17 +218,15 @@ impl Engine<'_> {
                 if let Some(key) = self.argument(call, 0) {
                     self.subscribe(key, Use::DictGet { call, owner });
                 }
-                if let Some(default) = self.argument(call, 1) {
-                    self.copy(default, dst);
-                    if text == "setdefault" {
+                if text == "setdefault" {
+                    if let Some(default) = self.argument(call, 1) {
                         let element = self.element(owner);
                         self.copy(default, element);
+                        self.copy(default, dst);
                     }
-                } else if text == "get" {
-                    // Without a default a missing key gives None; known keys decide when the key arrives.
-                    if let Some(key) = self.argument(call, 0) {
-                        self.subscribe(key, Use::DictMissing { call, owner });
-                    }
+                } else if let Some(key) = self.argument(call, 0) {
+                    // Whether the key is missing is decided when it arrives.
+                    self.subscribe(key, Use::DictMissing { call, owner });
                 }
             }
             (Builtin::Dict, "items") => {

@@ -327,7 +327,7 @@ pub struct Engine<'p> {
     pub(super) fields: FxHashMap<(ObjectId, Key), NodeId>,
     globals: FxHashMap<(ModuleId, Sym), NodeId>,
     pub(super) stored_globals: FxHashSet<(ModuleId, Sym)>,
-    aliases: FxHashMap<ModuleId, NodeId>,
+    aliases: FxHashMap<Sym, NodeId>,
     pub(super) module_instances: FxHashMap<ModuleId, InstanceId>,
     pub(super) defaults: FxHashMap<ObjectId, Vec<(u32, NodeId)>>,
     pub(super) partials: FxHashMap<ObjectId, Rc<[(Passing, NodeId)]>>,
@@ -346,6 +346,9 @@ pub struct Engine<'p> {
     pub(super) iterated: FxHashSet<(InstanceId, u32, NodeId, ObjectId)>,
     pub(super) calls: Vec<CallRecord>,
     site_ids: FxHashMap<(GlobalScope, u32), u32>,
+    site_places: Vec<(GlobalScope, u32)>,
+    /// Stores that replace a module in `sys.modules`: who stores, where, and the module's name.
+    pub(super) replacements: Vec<(InstanceId, u32, Sym)>,
     cond_ops: Vec<Option<Rc<Vec<Vec<u32>>>>>,
     pending: FxHashMap<(InstanceId, CondId), Vec<(NodeId, NodeId)>>,
     queue: VecDeque<NodeId>,
@@ -360,6 +363,8 @@ pub struct Engine<'p> {
     pub installs: Vec<Install>,
     /// Owner and name of installs that hold without a condition, by dotted name, from an earlier round.
     pub(super) overridden: FxHashSet<(String, Sym)>,
+    /// Which scopes made those installs: they still see what was there before.
+    pub(super) overriders: FxHashSet<(GlobalScope, String, Sym)>,
     /// Nodes that were widened.
     pub widened: u64,
 }
@@ -401,6 +406,8 @@ impl<'p> Engine<'p> {
             iterated: FxHashSet::default(),
             calls: Vec::new(),
             site_ids: FxHashMap::default(),
+            site_places: Vec::new(),
+            replacements: Vec::new(),
             cond_ops: vec![None; program.scope_count()],
             pending: FxHashMap::default(),
             queue: VecDeque::new(),
@@ -411,6 +418,7 @@ impl<'p> Engine<'p> {
             unresolved_set: FxHashSet::default(),
             installs: Vec::new(),
             overridden: FxHashSet::default(),
+            overriders: FxHashSet::default(),
             widened: 0,
         }
     }
@@ -548,7 +556,7 @@ impl<'p> Engine<'p> {
     }
 
     /// Node of what replaced a module in `sys.modules`.
-    pub(super) fn alias(&mut self, module: ModuleId) -> NodeId {
+    pub(super) fn alias(&mut self, module: Sym) -> NodeId {
         if let Some(node) = self.aliases.get(&module) {
             return *node;
         }
@@ -797,7 +805,10 @@ impl<'p> Engine<'p> {
                 let keys = self.field(owner, Key::Keys);
                 if !self.set(keys).contains(&object) {
                     let dst = self.calls[call as usize].dst;
-                    self.add_object(dst, Object::None);
+                    match self.argument(call, 1) {
+                        Some(default) => self.copy(default, dst),
+                        None => self.add_object(dst, Object::None),
+                    }
                 }
             }
             Use::Partial { call } => self.make_partial(call, object),
@@ -824,7 +835,11 @@ impl<'p> Engine<'p> {
     pub(super) fn site(&mut self, inst: InstanceId, op: u32) -> u32 {
         let scope = self.instances[inst.0 as usize].scope;
         let next = u32::try_from(self.site_ids.len() + 1).unwrap_or(u32::MAX);
-        *self.site_ids.entry((scope, op)).or_insert(next)
+        let site = *self.site_ids.entry((scope, op)).or_insert(next);
+        if site == next {
+            self.site_places.push((scope, op));
+        }
+        site
     }
 
     pub(super) fn record(&mut self, edge: CallEdge) {
@@ -1046,21 +1061,37 @@ impl Engine<'_> {
 /// Installs from one round to the next.
 impl Engine<'_> {
     /// Installs of an earlier round: after them, readers get the replacement.
-    pub fn override_with(&mut self, installs: impl Iterator<Item = (String, String)>) {
-        for (owner, name) in installs {
+    pub fn override_with(&mut self, installs: impl Iterator<Item = (String, String, GlobalScope)>) {
+        for (owner, name, installer) in installs {
             let name = self.intern(&name);
-            self.overridden.insert((owner, name));
+            self.overridden.insert((owner.clone(), name));
+            self.overriders.insert((installer, owner, name));
         }
     }
 
     /// Installs on classes that hold without an undecided condition, by dotted name of the owner and attribute.
     #[must_use]
-    pub fn certain_installs(&self) -> std::collections::BTreeSet<(String, String)> {
-        let certain = self
-            .installs
-            .iter()
-            .filter(|install| matches!(self.get(install.owner), Object::Class(..)) && self.is_certain(install.installer, install.op));
-        certain.map(|install| (self.owner_name(install.owner), self.text(install.name).to_owned())).collect()
+    pub fn certain_installs(&self) -> std::collections::BTreeSet<(String, String, GlobalScope)> {
+        let replaceable = |owner| matches!(self.get(owner), Object::Class(..) | Object::Module(_) | Object::Instance(..));
+        let certain = self.installs.iter().filter(|install| replaceable(install.owner) && self.is_certain(install.installer, install.op));
+        let installs = certain.map(|install| {
+            (self.owner_key(install.owner), self.text(install.name).to_owned(), self.scope_of(install.installer))
+        });
+        let replaced = self.replacements.iter().filter(|(inst, op, _)| self.is_certain(*inst, *op));
+        let nobody = GlobalScope(u32::MAX);
+        installs.chain(replaced.map(|(_, _, module)| (self.text(*module).to_owned(), "sys.modules".to_owned(), nobody))).collect()
+    }
+
+    /// Name of an owner that means the same object in every round: for an instance, with the place that makes it.
+    #[must_use]
+    pub fn owner_key(&self, owner: ObjectId) -> String {
+        match self.get(owner) {
+            Object::Instance(class, site) => match self.site_places.get((site as usize).wrapping_sub(1)) {
+                Some((scope, op)) => format!("{}@{}:{op}", self.owner_name(class), scope.0),
+                None => String::new(),
+            },
+            _ => self.owner_name(owner),
+        }
     }
 
     /// Whether no undecided condition stands above an operation.

@@ -386,6 +386,10 @@ impl Engine<'_> {
         };
         match self.get(object) {
             Object::None | Object::Int(_) | Object::Bool(_) => Some(false),
+            Object::External(outer) | Object::Present(outer) => {
+                let full = format!("{}.{}", self.text(outer), self.text(name));
+                self.assumptions.known.contains_key(&full).then_some(true)
+            }
             Object::Module(module) => {
                 let program = self.program;
                 let record = program.module(module);

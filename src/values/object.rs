@@ -123,6 +123,8 @@ pub enum Object {
     Decorator(super::models::Model, Sym),
     /// A generator or coroutine of a scope instance.
     Generator(InstanceId),
+    /// `globals()` of a module.
+    Namespace(ModuleId),
     /// Nothing is known.
     Unknown(Reason),
 }

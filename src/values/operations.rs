@@ -130,6 +130,7 @@ impl Engine<'_> {
                         self.subscribe(key, Use::Again(inst, op_index));
                     }
                 }
+                self.evaluate(inst, op_index);
                 self.add(dst, object);
             }
             OpKind::Unpack { src, .. } | OpKind::UnpackRest { src, .. } => self.again_on(inst, op_index, &[*src]),
@@ -261,9 +262,11 @@ impl Engine<'_> {
         self.run_with_parents(name, near);
         if let Some(found) = program.strings.find(name).and_then(|sym| program.find(sym, near)) {
             if self.replaces_itself(found) {
-                let alias = self.alias(found);
+                let full = program.module(found).name;
+                let alias = self.alias(full);
                 self.copy(alias, dst);
-                if program.module(found).facts.scopes.len() == 1 {
+                let replaced = self.intern("sys.modules");
+                if self.overridden.contains(&(self.text(full).to_owned(), replaced)) || program.module(found).facts.scopes.len() == 1 {
                     return;
                 }
             }
@@ -271,6 +274,8 @@ impl Engine<'_> {
             return;
         }
         let sym = self.intern(name);
+        let alias = self.alias(sym);
+        self.copy(alias, dst);
         self.add_external(sym, dst);
     }
 
@@ -346,8 +351,17 @@ impl Engine<'_> {
             self.run_module(at);
             let record = program.module(at);
             if record.bound.contains(&name) || self.stored_globals.contains(&(at, name)) {
-                let node = self.global(at, name);
-                self.copy(node, dst);
+                let object = self.object(Object::Module(at));
+                let replaced = self.is_overridden(object, name);
+                let installer = replaced && self.installs_here(inst, object, name);
+                if !replaced || installer {
+                    let node = self.global(at, name);
+                    self.copy(node, dst);
+                }
+                if !installer {
+                    let node = self.field(object, Key::Patched(name));
+                    self.copy(node, dst);
+                }
                 return true;
             }
             for (star, level) in record.stars.iter().rev() {
@@ -356,7 +370,7 @@ impl Engine<'_> {
                 }
             }
         }
-        let _ = (inst, op);
+        let _ = op;
         false
     }
 
@@ -571,6 +585,14 @@ impl Engine<'_> {
                 }
             }
             Object::Kernel(function) => self.add_object(dst, Object::Launch(function)),
+            Object::Namespace(module) => {
+                for key in keys {
+                    if let Object::Str(name) = self.get(*key) {
+                        let node = self.global(module, name);
+                        self.copy(node, dst);
+                    }
+                }
+            }
             // `Class[T]` is the class, `Enum["NAME"]` the member.
             Object::Class(..) => {
                 let members = self.is_enum(object);
@@ -622,6 +644,15 @@ impl Engine<'_> {
 
     pub(super) fn store_item(&mut self, object: ObjectId, keys: &[ObjectId], src: NodeId, inst: InstanceId, op: u32) {
         match self.get(object) {
+            Object::Namespace(module) => {
+                for key in keys {
+                    if let Object::Str(name) = self.get(*key) {
+                        let node = self.global(module, name);
+                        self.copy(src, node);
+                        self.stored_globals.insert((module, name));
+                    }
+                }
+            }
             Object::Sequence(..) | Object::Dict(..) => {
                 for key in keys {
                     if self.is_key(*key) {
@@ -651,10 +682,10 @@ impl Engine<'_> {
             Object::External(name) if self.text(name) == "sys.modules" => {
                 for key in keys {
                     if let Object::Str(module) = self.get(*key) {
-                        let near = self.program.module(self.program.module_of(self.instances[inst.0 as usize].scope)).source;
-                        if let Some(found) = self.program.find(module, near) {
-                            let alias = self.alias(found);
-                            self.copy(src, alias);
+                        let alias = self.alias(module);
+                        self.copy(src, alias);
+                        if !self.replacements.contains(&(inst, op, module)) {
+                            self.replacements.push((inst, op, module));
                         }
                     }
                 }

@@ -97,6 +97,16 @@ pub struct Calls {
     pub runs: BTreeMap<(String, u32), bool>,
 }
 
+impl Calls {
+    /// Takes over the lines of some files from another run.
+    pub fn extend(&mut self, other: Self, paths: &[String]) {
+        let ours = |key: &(String, u32)| paths.contains(&key.0);
+        self.targets.extend(other.targets.into_iter().filter(|(key, _)| ours(key)));
+        self.backward.extend(other.backward.into_iter().filter(|(key, _)| ours(key)));
+        self.runs.extend(other.runs.into_iter().filter(|(key, _)| ours(key)));
+    }
+}
+
 pub fn calls(loaded: &Loaded, engine: &Engine<'_>, native: &str) -> Calls {
     let program = &loaded.program;
     let mut out = Calls { targets: BTreeMap::new(), backward: BTreeMap::new(), runs: BTreeMap::new() };
@@ -110,6 +120,10 @@ pub fn calls(loaded: &Loaded, engine: &Engine<'_>, native: &str) -> Calls {
             Target::External(name) if engine.text(name).starts_with(native) && !native.is_empty() => engine.text(name).to_owned(),
             _ => continue,
         };
+        // What runs without being written as a call is not listed.
+        if matches!(edge.kind, EdgeKind::LazyExport | EdgeKind::Property) {
+            continue;
+        }
         if edge.kind == EdgeKind::AutogradBackward {
             out.backward.entry(key).or_default().insert(name);
         } else {
