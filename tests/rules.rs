@@ -1,23 +1,41 @@
-//! The pages of the rules.
+//! The rules: their pages are run as tests, and so are their trees.
 
-use rlk_lint::catalog::RULES;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::page::{self, Role};
+use rlk_lint::catalog::{RULES, RuleMeta};
+use rlk_lint::profile::{Input, PinsRef, Profile};
+use rlk_lint::text::FileId;
+
+use crate::page::{self, Content, Found, Page, Role};
+use crate::support::{HEAD, SOURCE, findings, lint_tree, markers, root, tree};
 
 /// Sections of every page, in this order.
 const SECTIONS: [&str; 6] = ["What it does", "Why it matters", "Flagged", "Clean", "What it cannot see", "How to fix"];
 
+/// The family of all examples: kernels and their fronts in `kernels.py`, which every tree has.
+const FAMILY: &str =
+    "\n[[family]]\nid = \"det_gemm\"\nkeys = [\"det_gemm\"]\nsinks = [\"kernels.gemm_kernel\", \"kernels.tree_kernel\"]\nfacades = []\n";
+
+/// Lints a tree to which `kernels.py` was added.
+fn lint_with_kernels(mut files: BTreeMap<String, String>, profile: &str) -> BTreeSet<Found> {
+    let kernels = std::fs::read_to_string(root().join("fixtures/rules/kernels.py")).unwrap();
+    files.entry("kernels.py".to_owned()).or_insert(kernels);
+    findings(&lint_tree(&files, &format!("{HEAD}{SOURCE}{FAMILY}{profile}")))
+}
+
+/// A `sources.json` for the examples that name one: the revision of Megatron-LM, unmodified.
+const PINS: &str = r#"{"megatron": {"tested_commit": "1dcf0dafa884ad52ffb243625717a3471643e087", "modified": false}}"#;
+
+fn pages() -> Vec<(&'static RuleMeta, Page)> {
+    let parse =
+        |rule: &'static RuleMeta| (rule, page::parse(rule.page).unwrap_or_else(|error| panic!("rules/{}/README.md: {error}", rule.slug)));
+    RULES.iter().map(parse).collect()
+}
+
 #[test]
 fn every_page_has_its_title_its_sections_and_examples_of_both_kinds() {
     let mut complaints = Vec::new();
-    for rule in RULES.iter() {
-        let page = match page::parse(rule.page) {
-            Ok(page) => page,
-            Err(error) => {
-                complaints.push(format!("rules/{}/README.md: {error}", rule.slug));
-                continue;
-            }
-        };
+    for (rule, page) in pages() {
         let mut complain = |text: String| complaints.push(format!("rules/{}/README.md: {text}", rule.slug));
         if page.title != format!("{} {}", rule.id, rule.slug) {
             complain(format!("the title is {:?}", page.title));
@@ -32,4 +50,75 @@ fn every_page_has_its_title_its_sections_and_examples_of_both_kinds() {
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn every_python_example_is_flagged_or_clean_as_its_page_says() {
+    let mut complaints = Vec::new();
+    let mut run = 0;
+    for (rule, mut page) in pages() {
+        page.examples.retain(|example| matches!(example.content, Content::Tree { .. }));
+        complaints.extend(page::check(&rule.id, &page, &mut |content| {
+            let Content::Tree { files, profile } = content else { return Err("it is no tree".to_owned()) };
+            run += 1;
+            Ok(lint_with_kernels(files.iter().cloned().collect(), profile).into_iter().collect())
+        }));
+    }
+    assert!(run > 15, "only {run} examples were run");
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Tables of a profile are examples whose sources the page describes in words, so here they only have to be valid.
+#[test]
+fn every_profile_example_is_a_valid_profile() {
+    let mut complaints = Vec::new();
+    for (rule, page) in pages() {
+        for example in &page.examples {
+            let Content::Profile(tables) = &example.content else { continue };
+            let text = format!("{HEAD}\n{tables}{FAMILY}");
+            let input = Input { file: FileId(0), name: "rlk-lint.toml", text: &text, paths: &[] };
+            let mut pins = |_: &PinsRef| Ok(PINS.to_owned());
+            if let Err(error) = Profile::parse(&input, &mut pins) {
+                complaints.push(format!("rules/{}/README.md:{}: {:?}", rule.slug, example.line, miette::Report::new(error)));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn every_tree_is_flagged_on_its_marked_lines_and_on_no_other() {
+    let mut complaints = Vec::new();
+    let mut marked = 0;
+    for rule in RULES.iter() {
+        let folder = root().join("fixtures/rules").join(rule.slug);
+        let Ok(cases) = std::fs::read_dir(&folder) else { continue };
+        let mut cases: Vec<_> = cases.map(|case| case.unwrap().path()).collect();
+        cases.sort();
+        for case in cases {
+            let files = tree(&case);
+            let expected: BTreeSet<(String, u32)> = markers(&files)
+                .into_iter()
+                .filter(|(_, directives)| directives.iter().any(|directive| *directive == rule.id))
+                .map(|(place, _)| place)
+                .collect();
+            marked += expected.len();
+            let found = lint_with_kernels(files, "").into_iter().filter(|(id, _, _)| *id == rule.id);
+            let found: BTreeSet<(String, u32)> = found.map(|(_, path, line)| (path, line)).collect();
+            let name = case.strip_prefix(root()).unwrap().display().to_string();
+            for (path, line) in expected.difference(&found) {
+                complaints.push(format!("{name}/{path}:{line}: {} is not found", rule.id));
+            }
+            for (path, line) in found.difference(&expected) {
+                complaints.push(format!("{name}/{path}:{line}: {} is found and not marked", rule.id));
+            }
+        }
+    }
+    assert!(marked > 20, "only {marked} lines are marked");
+    // What is still wrong is listed, so that nothing else can go wrong unseen, and what comes right has to leave the list.
+    let open = std::fs::read_to_string(root().join("tests/data/rules-open.txt")).unwrap();
+    let open: Vec<&str> = open.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+    let news: Vec<&String> = complaints.iter().filter(|line| !open.contains(&line.as_str())).collect();
+    let right: Vec<&&str> = open.iter().filter(|line| !complaints.iter().any(|complaint| complaint == **line)).collect();
+    assert!(news.is_empty() && right.is_empty(), "newly wrong:\n{news:#?}\nnow right, remove from the list:\n{right:#?}");
 }
