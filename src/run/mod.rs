@@ -212,19 +212,20 @@ pub fn analyse<'l>(profile: &Profile, loaded: &'l Loaded, assumptions: &'l Assum
 pub fn analyse_all<'l>(profile: &Profile, loaded: &'l Loaded, assumptions: &'l Assumptions) -> Analysis<'l> {
     let mut analysis = analyse(profile, loaded, assumptions);
     let chosen = relevant(loaded, &profile.families);
-    let rest: Vec<ModuleId> = chosen.iter().copied().filter(|id| !counts(loaded.class_of(*id))).collect();
-    let within: BTreeSet<ModuleId> = rest.iter().copied().collect();
-    analysis.engine.run_modules(&rest);
-    analysis.engine.run_uncalled(|module| within.contains(&module));
     let class_of = |module: ModuleId| loaded.class_of(module);
-    for (routes, family) in analysis.routes.iter_mut().zip(&profile.families) {
-        let more = crate::routes::trace(&mut analysis.engine, family, &class_of);
-        routes.callsites.retain(|row| counts(row.class));
-        routes.callsites.extend(more.callsites.into_iter().filter(|row| !counts(row.class)));
-        routes.callsites.sort_by_key(|row| (row.span, row.op));
-        routes.bindings.retain(|row| counts(row.class));
-        routes.bindings.extend(more.bindings.into_iter().filter(|row| !counts(row.class)));
-        routes.bindings.sort_by(|a, b| (a.span, a.kind, &a.targets).cmp(&(b.span, b.kind, &b.targets)));
+    // Tests come last: they patch, and what they patch must not show up in the others.
+    for class in [PathClass::Documentation, PathClass::Example, PathClass::Benchmark, PathClass::Test] {
+        let modules: Vec<ModuleId> = chosen.iter().copied().filter(|id| loaded.class_of(*id) == class).collect();
+        analysis.engine.run_modules(&modules);
+        analysis.engine.run_uncalled(|module| modules.contains(&module));
+        for (routes, family) in analysis.routes.iter_mut().zip(&profile.families) {
+            let more = crate::routes::trace(&mut analysis.engine, family, &class_of);
+            routes.callsites.extend(more.callsites.into_iter().filter(|row| row.class == class));
+            routes.callsites.sort_by_key(|row| (row.span, row.op));
+            routes.bindings.retain(|row| row.class != class);
+            routes.bindings.extend(more.bindings.into_iter().filter(|row| row.class == class));
+            routes.bindings.sort_by(|a, b| (a.span, a.kind, &a.targets).cmp(&(b.span, b.kind, &b.targets)));
+        }
     }
     analysis
 }

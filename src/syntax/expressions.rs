@@ -136,6 +136,7 @@ impl Lowering<'_> {
                 let test = self.expr(&conditional.test);
                 let outer = self.frame().cond;
                 let entry = self.frame().env.clone();
+                let stale = self.frame().stale.clone();
                 let taken = self.condition(CondKind::Test(test, true), range(conditional.test.range()));
                 let skipped = self.condition(CondKind::Test(test, false), range(conditional.test.range()));
                 self.forget();
@@ -150,6 +151,7 @@ impl Lowering<'_> {
                 self.frame().env = entry;
                 self.forget();
                 self.frame().cond = outer;
+                self.frame().stale.extend(stale);
                 let dst = self.reg();
                 self.emit(OpKind::Phi(dst, Box::new([(body, taken), (orelse, skipped)])), at);
                 dst
@@ -287,6 +289,7 @@ impl Lowering<'_> {
 
     fn bool_op(&mut self, bool_op: &ast::ExprBoolOp, at: Range) -> Reg {
         let and = bool_op.op == ast::BoolOp::And;
+        let stale = self.frame().stale.clone();
         let outer = self.frame().cond;
         let entry = self.frame().env.clone();
         let mut inputs = Vec::new();
@@ -318,6 +321,7 @@ impl Lowering<'_> {
         }
         self.frame().env = entry;
         self.frame().cond = outer;
+        self.frame().stale.extend(stale);
         let dst = self.reg();
         self.emit(OpKind::Phi(dst, inputs.into_boxed_slice()), at);
         dst
@@ -402,6 +406,7 @@ impl Lowering<'_> {
     /// Comprehensions run in place: their targets shadow names of the scope while they last.
     fn comprehension(&mut self, generators: &[ast::Comprehension], element: &Expr, key: Option<&Expr>, at: Range) -> Reg {
         let mut shadowed: Vec<(String, Option<usize>)> = Vec::new();
+        let stale = self.frame().stale.clone();
         let outer = self.frame().cond;
         for generator in generators {
             let src = self.expr(&generator.iter);
@@ -426,6 +431,7 @@ impl Lowering<'_> {
         let key = key.map(|key| self.expr(key));
         let value = self.expr(element);
         self.frame().cond = outer;
+        self.frame().stale.extend(stale);
         for (name, before) in shadowed.into_iter().rev() {
             let frame = self.frame();
             match before {

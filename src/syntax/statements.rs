@@ -266,8 +266,11 @@ impl Lowering<'_> {
     fn branch(&mut self, cond: CondId, body: impl FnOnce(&mut Self) -> bool) -> Option<(Env, CondId, Fields)> {
         let outer = self.frame().cond;
         let before = self.frame().fields.clone();
+        let stale = self.frame().stale.clone();
         self.frame().cond = cond;
         let alive = body(self);
+        // What the branch made visible is visible there; on other paths it still has to be.
+        self.frame().stale.extend(stale);
         let end = self.frame().cond;
         self.frame().cond = outer;
         let fields = std::mem::replace(&mut self.frame().fields, before);

@@ -444,6 +444,15 @@ impl Engine<'_> {
         let text = self.text(name).to_owned();
         self.record_target(call, Target::External(name));
         let dst = self.calls[call as usize].dst;
+        if text == "sys.modules.setdefault"
+            && let (Some(key), Some(value)) = (self.argument(call, 0), self.argument(call, 1))
+        {
+            let CallRecord { caller, op, .. } = self.calls[call as usize];
+            let keys = self.set(key).to_vec();
+            let owner = self.intern("sys.modules");
+            let owner = self.object(Object::External(owner));
+            self.store_item(owner, &keys, value, caller, op);
+        }
         let Some(model) = models::model(&text) else {
             self.add_object(dst, Object::External(name));
             return;

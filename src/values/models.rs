@@ -32,8 +32,8 @@ pub enum Model {
 /// The table: dotted name, model.
 pub const MODELS: &[(&str, Model)] = &[
     ("abc.abstractmethod", Model::Identity),
-    ("contextlib.contextmanager", Model::Identity),
     ("contextlib.asynccontextmanager", Model::Identity),
+    ("contextlib.contextmanager", Model::Identity),
     ("dataclasses.dataclass", Model::Dataclass),
     ("functools.cache", Model::Identity),
     ("functools.cached_property", Model::Identity),
