@@ -12,3 +12,4 @@ mod page;
 mod rules;
 mod shapes;
 mod support;
+mod truth;

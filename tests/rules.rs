@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rlk_lint::catalog::{RULES, RuleMeta};
+use rlk_lint::catalog::{RULES, RuleMeta, SLUGS};
 use rlk_lint::profile::{Input, PinsRef, Profile};
+use rlk_lint::rules::CHECKS;
 use rlk_lint::text::FileId;
 
 use crate::page::{self, Content, Found, Page, Role};
@@ -121,4 +122,14 @@ fn every_tree_is_flagged_on_its_marked_lines_and_on_no_other() {
     let news: Vec<&String> = complaints.iter().filter(|line| !open.contains(&line.as_str())).collect();
     let right: Vec<&&str> = open.iter().filter(|line| !complaints.iter().any(|complaint| complaint == **line)).collect();
     assert!(news.is_empty() && right.is_empty(), "newly wrong:\n{news:#?}\nnow right, remove from the list:\n{right:#?}");
+}
+
+#[test]
+fn every_rule_has_its_check_in_order_of_id() {
+    // The findings of these two come from the ignore comments themselves.
+    let elsewhere = ["suppression-without-reason", "unused-suppression"];
+    let checks: Vec<&str> = CHECKS.iter().map(|(slug, _)| *slug).collect();
+    let wanted: Vec<&str> = SLUGS.iter().copied().filter(|slug| !elsewhere.contains(slug)).collect();
+    assert_eq!(checks, wanted);
+    assert_eq!(RULES.iter().map(|rule| rule.slug).collect::<Vec<_>>(), SLUGS);
 }
