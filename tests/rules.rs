@@ -100,7 +100,7 @@ fn every_tree_is_flagged_on_its_marked_lines_and_on_no_other() {
             let files = tree(&case);
             let expected: BTreeSet<(String, u32)> = markers(&files)
                 .into_iter()
-                .filter(|(_, directives)| directives.iter().any(|directive| *directive == rule.id))
+                .filter(|(_, directives)| directives.contains(&rule.id))
                 .map(|(place, _)| place)
                 .collect();
             marked += expected.len();
