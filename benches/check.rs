@@ -70,11 +70,9 @@ impl Bench {
             times.push(took);
         }
         times.sort();
-        let [min, median, max] = [times[0], times[times.len() / 2], times[times.len() - 1]].map(|time| time.as_secs_f64());
-        println!(
-            "min {min:.3} s, median {median:.3} s, max {max:.3} s, {:.0} files/s at the median",
-            per_second(files, times[times.len() / 2])
-        );
+        let median = (times[(times.len() - 1) / 2] + times[times.len() / 2]) / 2;
+        let [min, middle, max] = [times[0], median, times[times.len() - 1]].map(|time| time.as_secs_f64());
+        println!("min {min:.3} s, median {middle:.3} s, max {max:.3} s, {:.0} files/s at the median", per_second(files, median));
         Ok(())
     }
 

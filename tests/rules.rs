@@ -98,11 +98,8 @@ fn every_tree_is_flagged_on_its_marked_lines_and_on_no_other() {
         cases.sort();
         for case in cases {
             let files = tree(&case);
-            let expected: BTreeSet<(String, u32)> = markers(&files)
-                .into_iter()
-                .filter(|(_, directives)| directives.contains(&rule.id))
-                .map(|(place, _)| place)
-                .collect();
+            let expected: BTreeSet<(String, u32)> =
+                markers(&files).into_iter().filter(|(_, directives)| directives.contains(&rule.id)).map(|(place, _)| place).collect();
             marked += expected.len();
             let found = lint_with_kernels(files, "").into_iter().filter(|(id, _, _)| *id == rule.id);
             let found: BTreeSet<(String, u32)> = found.map(|(_, path, line)| (path, line)).collect();

@@ -1074,9 +1074,8 @@ impl Engine<'_> {
     pub fn certain_installs(&self) -> std::collections::BTreeSet<(String, String, GlobalScope)> {
         let replaceable = |owner| matches!(self.get(owner), Object::Class(..) | Object::Module(_) | Object::Instance(..));
         let certain = self.installs.iter().filter(|install| replaceable(install.owner) && self.is_certain(install.installer, install.op));
-        let installs = certain.map(|install| {
-            (self.owner_key(install.owner), self.text(install.name).to_owned(), self.scope_of(install.installer))
-        });
+        let installs =
+            certain.map(|install| (self.owner_key(install.owner), self.text(install.name).to_owned(), self.scope_of(install.installer)));
         let replaced = self.replacements.iter().filter(|(inst, op, _)| self.is_certain(*inst, *op));
         let nobody = GlobalScope(u32::MAX);
         installs.chain(replaced.map(|(_, _, module)| (self.text(*module).to_owned(), "sys.modules".to_owned(), nobody))).collect()
