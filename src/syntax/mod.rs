@@ -7,6 +7,7 @@ mod expressions;
 mod facts;
 mod lower;
 mod parallel;
+mod patterns;
 mod scan;
 mod statements;
 

@@ -1,6 +1,6 @@
 //! Statements to operations: control flow, definitions, imports and assignments.
 
-use ruff_python_ast::{self as ast, ExceptHandler, Expr, Pattern, Stmt};
+use ruff_python_ast::{self as ast, ExceptHandler, Expr, Stmt};
 use ruff_text_size::Ranged;
 
 use super::facts::*;
@@ -255,7 +255,7 @@ impl Lowering<'_> {
     }
 
     /// Runs `body` from the current state under `cond`; the state it leaves, if it falls through.
-    fn arm(&mut self, cond: CondId, body: impl FnOnce(&mut Self) -> bool) -> Option<(Env, CondId)> {
+    pub(super) fn arm(&mut self, cond: CondId, body: impl FnOnce(&mut Self) -> bool) -> Option<(Env, CondId)> {
         self.forget();
         let state = self.branch(cond, body);
         self.forget();
@@ -306,7 +306,7 @@ impl Lowering<'_> {
     }
 
     /// Continues after a split: with the one state that is left, or with the merge of several. False if none is left.
-    fn join(&mut self, mut states: Vec<(Env, CondId)>, at: Range) -> bool {
+    pub(super) fn join(&mut self, mut states: Vec<(Env, CondId)>, at: Range) -> bool {
         self.forget();
         match states.len() {
             0 => false,
@@ -579,96 +579,6 @@ impl Lowering<'_> {
         let alive = self.join(states, (at.0, at.0));
         let closing = self.block(&stmt.finalbody);
         alive && closing
-    }
-
-    fn match_statement(&mut self, stmt: &ast::StmtMatch) -> bool {
-        let at = range(stmt.range());
-        let subject = self.expr(&stmt.subject);
-        let outer = self.frame().cond;
-        let entry = self.frame().env.clone();
-        let mut states = Vec::new();
-        let mut exhaustive = false;
-        for case in &stmt.cases {
-            let mut env = entry.clone();
-            env.resize(self.frame().env.len(), NO_REG);
-            self.frame().env = env;
-            exhaustive |= case.guard.is_none() && matches!(&case.pattern, Pattern::MatchAs(pattern) if pattern.pattern.is_none());
-            let cond = match &case.pattern {
-                Pattern::MatchValue(pattern) => {
-                    let right = self.expr(&pattern.value);
-                    let dst = self.reg();
-                    self.emit(OpKind::Binary { dst, left: subject, op: Operator::Eq, right }, range(pattern.range()));
-                    self.condition(CondKind::Test(dst, true), range(pattern.range()))
-                }
-                other => self.condition(CondKind::Maybe, range(other.range())),
-            };
-            states.extend(self.arm(cond, |lowering| {
-                lowering.pattern(&case.pattern, subject);
-                if let Some(guard) = &case.guard {
-                    lowering.expr(guard);
-                }
-                lowering.block(&case.body)
-            }));
-        }
-        if !exhaustive {
-            let mut env = entry;
-            env.resize(self.frame().env.len(), NO_REG);
-            states.push((env, outer));
-        }
-        self.frame().cond = outer;
-        self.join(states, (at.0, at.0))
-    }
-
-    fn pattern(&mut self, pattern: &Pattern, subject: Reg) {
-        let at = range(pattern.range());
-        match pattern {
-            Pattern::MatchValue(pattern) => {
-                self.expr(&pattern.value);
-            }
-            Pattern::MatchSequence(sequence) => {
-                for (place, part) in sequence.patterns.iter().enumerate() {
-                    let dst = self.reg();
-                    self.emit(OpKind::Unpack { dst, src: subject, index: index(place), from_end: false }, at);
-                    self.pattern(part, dst);
-                }
-            }
-            Pattern::MatchMapping(mapping) => {
-                for (key, part) in mapping.keys.iter().zip(&mapping.patterns) {
-                    let key = self.expr(key);
-                    let dst = self.reg();
-                    self.emit(OpKind::LoadItem { dst, obj: subject, key }, at);
-                    self.pattern(part, dst);
-                }
-            }
-            Pattern::MatchClass(class) => {
-                self.expr(&class.cls);
-                for keyword in &class.arguments.keywords {
-                    let dst = self.reg();
-                    let name = self.intern(&keyword.attr);
-                    self.emit(OpKind::LoadAttr { dst, obj: subject, name }, at);
-                    self.pattern(&keyword.pattern, dst);
-                }
-                for part in &class.arguments.patterns {
-                    let dst = self.opaque(at);
-                    self.pattern(part, dst);
-                }
-            }
-            Pattern::MatchAs(pattern) => {
-                if let Some(inner) = &pattern.pattern {
-                    self.pattern(inner, subject);
-                }
-                if let Some(name) = &pattern.name {
-                    self.assign_name(name, subject, at);
-                }
-            }
-            Pattern::MatchStar(pattern) => {
-                if let Some(name) = &pattern.name {
-                    self.assign_name(name, subject, at);
-                }
-            }
-            Pattern::MatchOr(or) => or.patterns.iter().for_each(|part| self.pattern(part, subject)),
-            Pattern::MatchSingleton(_) => {}
-        }
     }
 
     pub(super) fn assign(&mut self, target: &Expr, src: Reg) {

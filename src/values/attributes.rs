@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::engine::{CallRecord, EdgeKind, Engine, Install, Key, Known, Lookup, NOBODY, NodeId, Task, Use};
+use super::engine::{Engine, NOBODY};
+use super::graph::{CallRecord, EdgeKind, Install, Key, Known, Lookup, NodeId, Task, Use};
 use super::models;
 use super::object::{Builtin, InstanceId, Object, ObjectId, Reason};
 use crate::names::{GlobalScope, Sym};

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::engine::{CallRecord, EdgeKind, Engine, Key, NodeId, Target, Use};
+use super::engine::Engine;
+use super::graph::{CallRecord, EdgeKind, Key, NodeId, Target, Use};
 use super::object::{Builtin, InstanceId, Object, ObjectId, Reason};
 use crate::names::Sym;
 use crate::syntax::Passing;
@@ -364,7 +365,7 @@ impl Engine<'_> {
         let text = self.text(sym).to_owned();
         let declared = self.assumptions.environment.get(&text).cloned();
         match &declared {
-            Some(super::engine::Known::None) => {}
+            Some(super::graph::Known::None) => {}
             Some(known) => {
                 let object = self.known(known, sym);
                 return self.add_object(dst, object);

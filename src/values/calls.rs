@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::engine::{CallEdge, CallRecord, EdgeKind, Engine, Key, MAX_CONTEXTS, NOBODY, NodeId, Target, Unresolved, Use};
+use super::engine::{Engine, MAX_CONTEXTS, NOBODY};
+use super::graph::{CallEdge, CallRecord, EdgeKind, Key, NodeId, Target, Unresolved, Use};
 use super::models::{self, Model};
 use super::object::{InstanceId, Object, ObjectId, Reason};
 use crate::names::{GlobalScope, Sym};

@@ -1,6 +1,7 @@
 //! The pure evaluator: truth, comparisons, strings, and the builtins that decide branches.
 
-use super::engine::{CallRecord, EdgeKind, Engine, NodeId};
+use super::engine::Engine;
+use super::graph::{CallRecord, EdgeKind, NodeId};
 use super::models;
 use super::object::{Object, ObjectId, Reason};
 use crate::names::Sym;
@@ -193,12 +194,12 @@ impl Engine<'_> {
             (Object::Str(text), Object::Str(part)) => Some(self.text(text).contains(self.text(part))),
             (Object::Sequence(..), _) => {
                 self.length(container)?;
-                let all = self.field(container, super::engine::Key::All);
+                let all = self.field(container, super::graph::Key::All);
                 let items = self.set(all).to_vec();
                 self.member_of(&items, member)
             }
             (Object::Dict(..), _) => {
-                let keys = self.field(container, super::engine::Key::Keys);
+                let keys = self.field(container, super::graph::Key::Keys);
                 let element = self.element(container);
                 if !self.set(element).is_empty() {
                     return None;
@@ -237,7 +238,7 @@ impl Engine<'_> {
             (Object::Sequence(..), Operator::Add, Object::Sequence(..)) => {
                 let joined = self.object(Object::Sequence(inst, op_index));
                 for part in [a, b] {
-                    let all = self.field(part, super::engine::Key::All);
+                    let all = self.field(part, super::graph::Key::All);
                     let element = self.element(joined);
                     self.copy(all, element);
                 }
@@ -306,7 +307,7 @@ impl Engine<'_> {
                             Object::Str(attribute) => self.store_attr(object, attribute, src, record.caller, record.op),
                             _ => {
                                 let reason = Reason::ComputedAttribute;
-                                self.record_unresolved(super::engine::Unresolved { caller: record.caller, op: record.op, reason });
+                                self.record_unresolved(super::graph::Unresolved { caller: record.caller, op: record.op, reason });
                             }
                         }
                     }
@@ -409,7 +410,7 @@ impl Engine<'_> {
                 if self.defines(class, name) {
                     return Some(true);
                 }
-                let stored = self.field(object, super::engine::Key::Attr(name));
+                let stored = self.field(object, super::graph::Key::Attr(name));
                 if !self.set(stored).is_empty() || open(self, class) || self.defines(class, getter) {
                     return None;
                 }
@@ -422,7 +423,7 @@ impl Engine<'_> {
 
     fn instance_of(&mut self, object: ObjectId, class: ObjectId) -> Option<bool> {
         if let Object::Sequence(..) = self.get(class) {
-            let all = self.field(class, super::engine::Key::All);
+            let all = self.field(class, super::graph::Key::All);
             let mut undecided = false;
             for class in self.set(all).to_vec() {
                 match self.instance_of(object, class) {

@@ -13,9 +13,13 @@ mod builtins;
 mod calls;
 mod engine;
 mod eval;
+mod graph;
 pub mod models;
 mod object;
 mod operations;
+mod queries;
+mod running;
 
-pub use engine::{Assumptions, CallEdge, EdgeKind, Engine, Install, Target, Unresolved};
+pub use engine::Engine;
+pub use graph::{Assumptions, CallEdge, EdgeKind, Install, Target, Unresolved};
 pub use object::{Builtin, InstanceId, Object, ObjectId, Reason};

@@ -1,6 +1,7 @@
 //! What each operation of a scope subscribes to.
 
-use super::engine::{CallRecord, EdgeKind, Engine, Key, NodeId, Use};
+use super::engine::Engine;
+use super::graph::{CallRecord, EdgeKind, Key, NodeId, Use};
 use super::object::{InstanceId, Object, ObjectId, Reason};
 use crate::names::{GlobalScope, ModuleId, Sym};
 use crate::syntax::{Literal, NO_REG, NameId, OpKind, Passing};
