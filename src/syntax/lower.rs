@@ -14,6 +14,9 @@ use super::scan::Bindings;
 /// Nesting depth at which an expression or statement is given up.
 pub(super) const MAX_DEPTH: u32 = 20_000;
 
+/// Stands for the module's names as if they were fields of one object.
+pub(super) const MODULE: Reg = NO_REG - 1;
+
 /// A flow state: the current register of each slot.
 pub(super) type Env = Vec<Reg>;
 
@@ -387,6 +390,7 @@ impl Lowering<'_> {
             None if kind == ScopeKind::Module || self.frames[depth].globals.contains(name) => {
                 let name = self.intern(name);
                 self.emit(OpKind::StoreGlobal(name, reg), at);
+                self.frame().fields.insert((MODULE, Field::Attr(name)), reg);
             }
             // A name that only an assignment expression binds.
             None => {
@@ -427,8 +431,11 @@ impl Lowering<'_> {
                 return dst;
             }
         }
-        let dst = self.reg();
         let name = self.intern(name);
+        if let Some(known) = self.frame().fields.get(&(MODULE, Field::Attr(name))).copied() {
+            return known;
+        }
+        let dst = self.reg();
         self.emit(OpKind::LoadGlobal(dst, name), at);
         dst
     }

@@ -429,7 +429,16 @@ impl Lowering<'_> {
 
     fn filter(&mut self, name: &str, keep: Keep, at: Range) {
         let frame = self.frame();
-        let Some(slot) = frame.slots.get(name).copied() else { return };
+        let Some(slot) = frame.slots.get(name).copied() else {
+            if frame.globals.contains(name) {
+                let src = self.load_name(name, at);
+                let dst = self.reg();
+                self.emit(OpKind::Filter(dst, src, keep), at);
+                let name = self.intern(name);
+                self.frame().fields.insert((super::lower::MODULE, super::lower::Field::Attr(name)), dst);
+            }
+            return;
+        };
         let src = frame.env.get(slot).copied().unwrap_or(NO_REG);
         if src == NO_REG || frame.shared.contains(&slot) {
             return;

@@ -50,6 +50,8 @@ pub struct Engine<'p> {
     pub(super) operators: FxHashMap<Sym, NodeId>,
     /// Number of items of sequences that no literal wrote.
     pub(super) lengths: FxHashMap<ObjectId, i64>,
+    /// Nodes of items that something was stored in; reading a key does not make it one.
+    pub(super) stored_items: FxHashSet<NodeId>,
     pub(super) iterated: FxHashSet<(InstanceId, u32, NodeId, ObjectId)>,
     pub(super) calls: Vec<CallRecord>,
     site_ids: FxHashMap<(GlobalScope, u32), u32>,
@@ -110,6 +112,7 @@ impl<'p> Engine<'p> {
             dataclasses: FxHashSet::default(),
             operators: FxHashMap::default(),
             lengths: FxHashMap::default(),
+            stored_items: FxHashSet::default(),
             iterated: FxHashSet::default(),
             calls: Vec::new(),
             site_ids: FxHashMap::default(),
@@ -232,10 +235,10 @@ impl<'p> Engine<'p> {
 
     /// Node of an item; whatever goes in also goes into the node of all items, and its key into the node of keys.
     pub(super) fn item(&mut self, container: ObjectId, key: ObjectId) -> NodeId {
-        if let Some(node) = self.fields.get(&(container, Key::Item(key))) {
-            return *node;
-        }
         let node = self.field(container, Key::Item(key));
+        if !self.stored_items.insert(node) {
+            return node;
+        }
         let all = self.field(container, Key::All);
         self.copy(node, all);
         let keys = self.field(container, Key::Keys);

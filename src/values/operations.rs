@@ -575,7 +575,7 @@ impl Engine<'_> {
                             (Object::Int(at), Some(length)) if at < 0 => self.object(Object::Int(at + length)),
                             _ => *key,
                         };
-                        let item = self.item(object, key);
+                        let item = self.field(object, Key::Item(key));
                         self.copy(item, dst);
                         let element = self.element(object);
                         self.copy(element, dst);
