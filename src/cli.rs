@@ -253,7 +253,7 @@ pub struct CallgraphArgs {
     /// Python files, or folders of them. Their common folder is the root of the import path.
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// Format of the graph: `pycg` maps each caller to its callees; `json` adds places and kinds.
+    /// Format of the graph: `pycg` and `json` both map each caller to its callees.
     #[arg(long, value_enum, default_value_t = GraphFormat::Pycg, help_heading = REPORT)]
     pub format: GraphFormat,
     /// File for the graph, instead of standard output.
@@ -360,7 +360,7 @@ pub enum ListFormat {
 pub enum GraphFormat {
     /// As PyCG writes it: caller to callees.
     Pycg,
-    /// With places and kinds.
+    /// The same adjacency, under the name that other commands use.
     Json,
 }
 

@@ -50,7 +50,10 @@ pub fn open(request: &Request) -> Result<Opened, RunError> {
         None => find_profile()?,
     };
     let text = std::fs::read_to_string(&path).map_err(|cause| RunError::UnreadableProfile { path: path.display().to_string(), cause })?;
-    let label = path.file_name().map_or_else(|| "rlk-lint.toml".to_owned(), |name| name.to_string_lossy().into_owned());
+    // Reports hold no absolute path: a profile that is named by one is called by its file name.
+    let plain = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    let named = if plain { Some(path.as_os_str()) } else { path.file_name() };
+    let label = named.map_or_else(|| "rlk-lint.toml".to_owned(), |name| name.to_string_lossy().replace('\\', "/"));
     let base = path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     open_text(&text, &label, base, request)
 }
