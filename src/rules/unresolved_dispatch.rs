@@ -1,13 +1,23 @@
 //! RLK203: one callsite, several implementations, and nothing that decides between them.
 
+use std::collections::BTreeSet;
+
 use super::{Context, rule};
 use crate::findings::{Finding, Related};
 use crate::profile::PathClass;
+use crate::values::EdgeKind;
 
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
     for routes in context.routes {
         for callsite in &routes.callsites {
             if callsite.targets.len() < 2 || !matches!(callsite.class, PathClass::Production | PathClass::Reference) {
+                continue;
+            }
+            // Who owns the backward pass is no alternative to who owns the forward one.
+            let forwards = context.engine.edges.iter().filter(|edge| {
+                edge.kind == EdgeKind::AutogradForward && edge.op == callsite.op && context.engine.scope_of(edge.caller) == callsite.caller
+            });
+            if forwards.map(|edge| edge.target).collect::<BTreeSet<_>>().len() == 1 {
                 continue;
             }
             let caller = context.program.qualified(callsite.caller);
