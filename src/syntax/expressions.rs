@@ -151,7 +151,7 @@ impl Lowering<'_> {
                 self.frame().env = entry;
                 self.forget();
                 self.frame().cond = outer;
-                self.frame().stale.extend(stale);
+                self.still_stale(stale);
                 let dst = self.reg();
                 self.emit(OpKind::Phi(dst, Box::new([(body, taken), (orelse, skipped)])), at);
                 dst
@@ -321,7 +321,7 @@ impl Lowering<'_> {
         }
         self.frame().env = entry;
         self.frame().cond = outer;
-        self.frame().stale.extend(stale);
+        self.still_stale(stale);
         let dst = self.reg();
         self.emit(OpKind::Phi(dst, inputs.into_boxed_slice()), at);
         dst
@@ -431,7 +431,7 @@ impl Lowering<'_> {
         let key = key.map(|key| self.expr(key));
         let value = self.expr(element);
         self.frame().cond = outer;
-        self.frame().stale.extend(stale);
+        self.still_stale(stale);
         for (name, before) in shadowed.into_iter().rev() {
             let frame = self.frame();
             match before {

@@ -339,6 +339,14 @@ impl Lowering<'_> {
         }
     }
 
+    /// Adds slots that are still to be made visible, each once.
+    pub(super) fn still_stale(&mut self, slots: Vec<usize>) {
+        let stale = &mut self.frame().stale;
+        stale.extend(slots);
+        stale.sort_unstable();
+        stale.dedup();
+    }
+
     /// Current version of a slot. A flow state that is older than the slot does not have it yet.
     pub(super) fn current(&mut self, slot: usize) -> Reg {
         self.frame().env.get(slot).copied().unwrap_or(NO_REG)

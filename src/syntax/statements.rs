@@ -270,7 +270,7 @@ impl Lowering<'_> {
         self.frame().cond = cond;
         let alive = body(self);
         // What the branch made visible is visible there; on other paths it still has to be.
-        self.frame().stale.extend(stale);
+        self.still_stale(stale);
         let end = self.frame().cond;
         self.frame().cond = outer;
         let fields = std::mem::replace(&mut self.frame().fields, before);
