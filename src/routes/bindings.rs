@@ -137,6 +137,20 @@ pub(super) fn collect(engine: &mut Engine<'_>, reach: &Reach, class_of: &dyn Fn(
                         let targets = native.collect::<Vec<_>>().iter().filter_map(|object| native_name(engine, reach, *object)).collect();
                         add(BindingKind::NativeAttribute, module.facts.name(*name).to_owned(), targets);
                     }
+                    // A list that is filled in a branch which the platform rules out is listed all the same.
+                    OpKind::Call { func, args, .. } if !engine.runs(inst, at) => {
+                        let method = facts.ops.iter().find_map(|other| match other.kind {
+                            OpKind::LoadAttr { dst, name, .. } if dst == *func => Some(module.facts.name(name)),
+                            _ => None,
+                        });
+                        if let Some(method @ ("insert" | "append")) = method {
+                            let mut targets = BTreeSet::new();
+                            for (_, reg) in args {
+                                targets.extend(named_without_running(engine, reach, scope, *reg));
+                            }
+                            add(BindingKind::RegistryTable, method.to_owned(), targets);
+                        }
+                    }
                     OpKind::Call { dst, args, .. } => {
                         let targets_of_call = calls.get(&(inst, at)).cloned().unwrap_or_default();
                         for target in targets_of_call {
@@ -205,6 +219,35 @@ fn named_by_member(engine: &mut Engine<'_>, reach: &Reach, object: ObjectId) -> 
     });
     let texts: Vec<String> = texts.collect();
     texts.iter().filter_map(|text| named_by(engine, reach, text)).collect()
+}
+
+/// Family members that `Enumeration.MEMBER` names, where the code that says so does not run.
+fn named_without_running(engine: &mut Engine<'_>, reach: &Reach, scope: GlobalScope, reg: u32) -> Vec<String> {
+    let program = engine.program;
+    let id = program.module_of(scope);
+    let module = program.module(id);
+    let ops = &program.scope(scope).ops;
+    let member = ops.iter().find_map(|op| match op.kind {
+        OpKind::LoadAttr { dst, obj, name } if dst == reg => Some((obj, name)),
+        _ => None,
+    });
+    let Some((owner, name)) = member else { return Vec::new() };
+    let global = ops.iter().find_map(|op| match op.kind {
+        OpKind::LoadGlobal(dst, name) if dst == owner => Some(name),
+        _ => None,
+    });
+    let Some(global) = global else { return Vec::new() };
+    let mut out = Vec::new();
+    for class in engine.global_objects(id, module.sym(global)) {
+        if matches!(engine.get(class), Object::Class(..)) {
+            for value in engine.member_values(class, module.sym(name)) {
+                if let Object::Str(text) = engine.get(value) {
+                    out.extend(named_by(engine, reach, &engine.text(text).to_owned()));
+                }
+            }
+        }
+    }
+    out
 }
 
 fn classes_of(engine: &Engine<'_>, reach: &Reach, module: ModuleId) -> Vec<String> {
