@@ -242,7 +242,7 @@ fn named_without_running(engine: &mut Engine<'_>, reach: &Reach, scope: GlobalSc
         if matches!(engine.get(class), Object::Class(..)) {
             for value in engine.member_values(class, module.sym(name)) {
                 if let Object::Str(text) = engine.get(value) {
-                    out.extend(named_by(engine, reach, &engine.text(text).to_owned()));
+                    out.extend(named_by(engine, reach, engine.text(text)));
                 }
             }
         }
