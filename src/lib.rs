@@ -3,11 +3,10 @@
 //! Data flows one way: `cli` -> `profile` -> `sources` -> `syntax` -> `names` -> `values` -> `routes` -> `rules` -> `findings` -> `render`,
 //! and `run` composes them.
 //! Each module uses only modules that stand before it in this list, which `tests/house.rs` checks:
-//! `text < catalog < findings < profile < sources < syntax < names < values < routes < rules < run < main`;
-//! `render` sees text, catalog and findings; `cli` sees catalog.
+//! `text < catalog < findings < profile < sources < syntax < names < values < routes < stage0 < rules < run < main`;
+//! `render` sees text, catalog, findings and the plain documents of stage0; `cli` sees catalog.
 //!
-//! Planned and not here yet: `stage0` (inventory document with workload and decision record, between `routes` and `rules`) and `probe`
-//! (what a device ran, seen beside the inventory).
+//! Planned and not here yet: `probe` (what a device ran, seen beside the inventory).
 
 pub mod catalog;
 pub mod cli;
@@ -19,6 +18,7 @@ pub mod routes;
 pub mod rules;
 pub mod run;
 pub mod sources;
+pub mod stage0;
 pub mod syntax;
 pub mod text;
 pub mod values;

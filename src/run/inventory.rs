@@ -2,115 +2,14 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
 use super::{Analysis, Loaded};
 use crate::profile::Profile;
 use crate::routes::{Binding, Callsite, Hop};
 use crate::rules::Snippet;
+use crate::stage0::Place;
+use crate::stage0::inventory::{BindingRow, CallsiteRow, FamilyRow, GapRow, Inventory, RequestRow, SCHEMA, SourceRow, Step};
 use crate::syntax::{Literal, OpKind};
 use crate::text::{Span, sanitize};
-
-/// Schema id of the JSON form.
-pub const SCHEMA: &str = "rlk-lint/inventory/v1";
-
-/// A place.
-#[derive(Debug, Serialize)]
-pub struct Place {
-    source: String,
-    path: String,
-    line: u32,
-}
-
-/// One step of a chain.
-#[derive(Debug, Serialize)]
-pub struct Step {
-    at: Place,
-    from: String,
-    to: String,
-    kind: &'static str,
-}
-
-/// A callsite.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct CallsiteRow {
-    at: Place,
-    class: &'static str,
-    kind: &'static str,
-    status: &'static str,
-    certainty: &'static str,
-    caller: String,
-    targets: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    backward: Option<String>,
-    kernels: Vec<String>,
-    contracts: Vec<String>,
-    conditions: Vec<String>,
-    up: Vec<Step>,
-    down: Vec<Step>,
-}
-
-/// A binding.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct BindingRow {
-    at: Place,
-    class: &'static str,
-    kind: &'static str,
-    name: String,
-    targets: Vec<String>,
-}
-
-/// A request in documentation.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct RequestRow {
-    at: Place,
-    class: &'static str,
-    text: String,
-}
-
-/// One source.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct SourceRow {
-    id: String,
-    role: &'static str,
-    commit: Option<String>,
-    tree: Option<String>,
-    patched_tree: Option<String>,
-    patch_sha256: Option<String>,
-    files: usize,
-}
-
-/// Something that was not seen.
-#[derive(Debug, Serialize)]
-pub struct GapRow {
-    source: String,
-    path: String,
-    cause: String,
-}
-
-/// One family.
-#[derive(Debug, Serialize)]
-pub struct FamilyRow {
-    id: String,
-    callsites: Vec<CallsiteRow>,
-    bindings: Vec<BindingRow>,
-    requests: Vec<RequestRow>,
-}
-
-/// The whole inventory.
-#[derive(Debug, Serialize)]
-pub struct Inventory {
-    schema: &'static str,
-    backend: String,
-    arch: String,
-    sources: Vec<SourceRow>,
-    families: Vec<FamilyRow>,
-    gaps: Vec<GapRow>,
-}
 
 fn place(loaded: &Loaded, span: Span) -> Place {
     let file = loaded.files.get(span.file);
@@ -118,16 +17,18 @@ fn place(loaded: &Loaded, span: Span) -> Place {
 }
 
 fn steps(loaded: &Loaded, hops: &[Hop]) -> Vec<Step> {
-    hops.iter().map(|hop| Step { at: place(loaded, hop.span), from: hop.from.clone(), to: hop.to.clone(), kind: hop.kind }).collect()
+    hops.iter()
+        .map(|hop| Step { at: place(loaded, hop.span), from: hop.from.clone(), to: hop.to.clone(), kind: hop.kind.to_owned() })
+        .collect()
 }
 
 fn callsite(loaded: &Loaded, callsite: &Callsite) -> CallsiteRow {
     CallsiteRow {
         at: place(loaded, callsite.span),
-        class: callsite.class.word(),
-        kind: callsite.kind.word(),
-        status: callsite.status.word(),
-        certainty: callsite.certainty.word(),
+        class: callsite.class.word().to_owned(),
+        kind: callsite.kind.word().to_owned(),
+        status: callsite.status.word().to_owned(),
+        certainty: callsite.certainty.word().to_owned(),
         caller: loaded.program.qualified(callsite.caller),
         targets: callsite.targets.clone(),
         backward: callsite.backward.clone(),
@@ -142,8 +43,8 @@ fn callsite(loaded: &Loaded, callsite: &Callsite) -> CallsiteRow {
 fn binding(loaded: &Loaded, binding: &Binding) -> BindingRow {
     BindingRow {
         at: place(loaded, binding.span),
-        class: binding.class.word(),
-        kind: binding.kind.word(),
+        class: binding.class.word().to_owned(),
+        kind: binding.kind.word().to_owned(),
         name: binding.name.clone(),
         targets: binding.targets.clone(),
     }
@@ -167,7 +68,7 @@ pub fn inventory(profile: &Profile, loaded: &Loaded, analysis: &Analysis<'_>, sn
                         let span = Span::new(snippet.file, snippet.start + op.range.0, snippet.start + op.range.1);
                         let file = loaded.files.get(snippet.file);
                         let text = file.line_text(file.line_of(span.start)).trim().to_owned();
-                        requests.push(RequestRow { at: place(loaded, span), class: "documentation", text });
+                        requests.push(RequestRow { at: place(loaded, span), class: "documentation".to_owned(), text });
                     }
                 }
             }
@@ -180,7 +81,7 @@ pub fn inventory(profile: &Profile, loaded: &Loaded, analysis: &Analysis<'_>, sn
         }
     });
     Inventory {
-        schema: SCHEMA,
+        schema: SCHEMA.to_owned(),
         backend: profile.backend.clone(),
         arch: profile.arch.clone(),
         families: families.collect(),
@@ -189,7 +90,7 @@ pub fn inventory(profile: &Profile, loaded: &Loaded, analysis: &Analysis<'_>, sn
             .iter()
             .map(|source| SourceRow {
                 id: source.id.clone(),
-                role: source.role.word(),
+                role: source.role.word().to_owned(),
                 commit: source.commit.clone(),
                 tree: source.tree.clone(),
                 patched_tree: source.patched_tree.clone(),
