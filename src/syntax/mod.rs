@@ -1,14 +1,16 @@
-//! Python text to facts.
+//! Python text to facts; shell and JSON text to words and strings with their places.
 //!
 //! In: the decoded text of one file. Out: [`ModuleFacts`]: operations, conditions, `try` statements, directives. Refused: nothing; where the
 //! parser gives up the problem is recorded with its position and what could still be parsed is kept. The parser crate is named here alone.
 
 mod expressions;
 mod facts;
+pub mod json;
 mod lower;
 mod parallel;
 mod patterns;
 mod scan;
+pub mod shell;
 mod statements;
 
 pub use facts::*;
