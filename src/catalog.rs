@@ -145,6 +145,8 @@ rules! {
     "dead-patch-target",
     "dead-on-platform",
     "silent-fallback",
+    "relaxed-tolerance",
+    "value-equality",
 }
 
 /// All rules, in order of id.

@@ -97,6 +97,12 @@ impl Module {
     pub fn sym(&self, name: NameId) -> Sym {
         self.names.get(name as usize).copied().unwrap_or(Sym(0))
     }
+
+    /// Program-wide numbers of all names and strings of this module.
+    #[must_use]
+    pub fn syms(&self) -> &[Sym] {
+        &self.names
+    }
 }
 
 /// What an import statement names.

@@ -14,17 +14,22 @@ use crate::syntax::{CondId, ModuleFacts, OpKind, Reg};
 use crate::text::{FileId, Files, Span};
 use crate::values::{Engine, Object, ObjectId, Target};
 
+mod dataflow;
 mod dead_on_platform;
 mod dead_patch_target;
 mod dirty_tree;
 mod documentation_only;
 mod patch_mismatch;
 mod pin_mismatch;
+mod relaxed_tolerance;
 mod silent_fallback;
 mod syntax_gap;
 mod unpinned_source;
 mod unresolved_dispatch;
 mod untraced_callsite;
+mod value_equality;
+
+pub use relaxed_tolerance::{Tolerance, grown, tolerances};
 
 /// A block of Python in a document.
 #[derive(Debug)]
@@ -77,6 +82,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("dead-patch-target", dead_patch_target::check),
     ("dead-on-platform", dead_on_platform::check),
     ("silent-fallback", silent_fallback::check),
+    ("relaxed-tolerance", relaxed_tolerance::check),
+    ("value-equality", value_equality::check),
 ];
 
 /// Runs every check.
