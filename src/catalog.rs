@@ -147,6 +147,7 @@ rules! {
     "silent-fallback",
     "relaxed-tolerance",
     "value-equality",
+    "cache-contradiction",
 }
 
 /// All rules, in order of id.

@@ -8,8 +8,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+mod probe;
 mod values;
 
+pub use probe::{ProbeArgs, ProbeCacheArgs, ProbeCommand, ProbeFormat, ProbeReportOptions};
 pub use values::{RuleRef, Selector, SourcePath, TraceTarget};
 
 use crate::catalog::Level;
@@ -76,6 +78,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// Write the call graph of Python files or packages, without a profile.
     Callgraph(CallgraphArgs),
+    /// Look at compiled code, without a device.
+    Probe(ProbeArgs),
     /// Write a commented profile for a checkout.
     Init(InitArgs),
     /// Show the page of a rule: what it finds, why that matters, what it cannot see.

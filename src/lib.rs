@@ -6,12 +6,13 @@
 //! `text < catalog < findings < profile < sources < syntax < names < values < routes < stage0 < rules < run < main`;
 //! `render` sees text, catalog, findings and the plain documents of stage0; `cli` sees catalog.
 //!
-//! Planned and not here yet: `probe` (what a device ran, seen beside the inventory).
+//! Beside them stands `probe`, which looks at compiled code; `run` calls it.
 
 pub mod catalog;
 pub mod cli;
 pub mod findings;
 pub mod names;
+pub mod probe;
 pub mod profile;
 pub mod render;
 pub mod routes;

@@ -20,12 +20,15 @@ const BESIDE: [(&str, &[&str]); 3] = [
 const COMPOSER: &str = "run";
 
 /// Rules whose findings arise in a module of the order instead of in a check, with the file that makes them.
-const MADE_ELSEWHERE: [(&str, &str); 2] =
-    [("suppression-without-reason", "src/findings/suppress.rs"), ("unused-suppression", "src/findings/suppress.rs")];
+const MADE_ELSEWHERE: [(&str, &str); 3] = [
+    ("suppression-without-reason", "src/findings/suppress.rs"),
+    ("unused-suppression", "src/findings/suppress.rs"),
+    ("cache-contradiction", "src/probe/checks.rs"),
+];
 
-/// Rules without a folder of trees: what they flag is a source's revision, patch or working tree and not the text of a file, or a file that
+/// Rules without a folder of trees: what they flag is a source's revision, patch or working tree, or compiled code, and not the text of a file, or a file that
 /// no Python tool of the house could hold still. Each is tested where its facts arise.
-const WITHOUT_TREES: [&str; 5] = ["unpinned-source", "pin-mismatch", "dirty-tree", "patch-mismatch", "syntax-gap"];
+const WITHOUT_TREES: [&str; 6] = ["unpinned-source", "pin-mismatch", "dirty-tree", "patch-mismatch", "syntax-gap", "cache-contradiction"];
 
 /// Lines of the longest file.
 const LONGEST_FILE: usize = 700;

@@ -152,10 +152,19 @@ impl GapKind {
         }
     }
 
-    /// Whether a gap of this kind makes the whole run incomplete (exit 4): a source, pin or patch that was not seen as declared.
+    /// Whether a gap of this kind makes the whole run incomplete (exit 4): a source, pin or patch that was not seen as declared, or compiled
+    /// code that the probe could not look at.
     #[must_use]
     pub const fn is_fatal(self) -> bool {
-        matches!(self, Self::SourceMissing | Self::SourceUnreadable | Self::PinUnsatisfied | Self::PatchUnverified | Self::ObjectMissing)
+        matches!(
+            self,
+            Self::SourceMissing
+                | Self::SourceUnreadable
+                | Self::PinUnsatisfied
+                | Self::PatchUnverified
+                | Self::ObjectMissing
+                | Self::Unobserved
+        )
     }
 }
 

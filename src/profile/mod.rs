@@ -17,12 +17,14 @@ mod levels;
 mod parse;
 mod pins;
 mod platform;
+mod probe;
 mod reader;
 mod source;
 #[cfg(test)]
 mod tests;
 
 pub use classes::{PathClasses, RuleLevels};
+pub use probe::{CodeContract, Probe, ShapeClass};
 pub use error::{Document, Label, Mistake, Place, ProfileErrors};
 
 /// Value of `schema` in every profile that this version reads.
@@ -233,4 +235,6 @@ pub struct Profile {
     pub unused_pins: Vec<(String, String)>,
     /// Largest file that is read, in bytes.
     pub max_file_bytes: u64,
+    /// What is compiled, and what it has to be.
+    pub probe: Option<Probe>,
 }

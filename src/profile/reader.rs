@@ -136,6 +136,27 @@ impl<'t, 'i> Section<'t, 'i> {
         }
     }
 
+    /// The integers of the array under `key`; `None` if the key is absent.
+    pub(super) fn integers(&self, notes: &mut Notes, key: &str) -> Option<Vec<Placed<i64>>> {
+        let (_, value, span) = self.get(key)?;
+        let DeValue::Array(array) = value else {
+            notes.note(wrong_type(key, notes.place(span), value, "an array of integers"));
+            return None;
+        };
+        let mut out = Vec::with_capacity(array.len());
+        for element in array.iter() {
+            let place = notes.place(element.span());
+            match element.get_ref() {
+                DeValue::Integer(number) => match integer(number) {
+                    Some(value) => out.push(Placed::new(value, place)),
+                    None => notes.note(Mistake::new(format!("`{key}` holds a number that does not fit into 64 bits"), place, "too large")),
+                },
+                other => notes.note(wrong_type(key, place, other, "an integer")),
+            }
+        }
+        Some(out)
+    }
+
     /// The table under `key`.
     pub(super) fn table(&self, notes: &mut Notes, key: &str, name: &'static str, keys: &'static [&'static str]) -> Option<Section<'t, 'i>> {
         let (written, value, span) = self.get(key)?;

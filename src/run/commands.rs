@@ -85,6 +85,7 @@ fn run(cli: &Cli) -> Result<u8, RunError> {
             write_text(args.output.as_deref(), &text)?;
             Ok(0)
         }
+        Command::Probe(args) => super::probe::probe(cli, args),
         Command::Init(args) => init(args),
         Command::Explain(args) => {
             write_text(None, args.rule.0.page)?;
@@ -198,7 +199,7 @@ fn human(cli: &Cli, document: Document<'_>, options: &cli::ReportOptions) -> Res
     Ok(())
 }
 
-fn colour(wanted: Color) -> bool {
+pub(super) fn colour(wanted: Color) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     match wanted {
         Color::Always => true,
@@ -209,13 +210,13 @@ fn colour(wanted: Color) -> bool {
     }
 }
 
-fn json(document: &impl serde::Serialize) -> String {
+pub(super) fn json(document: &impl serde::Serialize) -> String {
     let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
     text
 }
 
-fn write_text(path: Option<&Path>, text: &str) -> Result<(), RunError> {
+pub(super) fn write_text(path: Option<&Path>, text: &str) -> Result<(), RunError> {
     match path {
         Some(path) => output::to_file(path, |out| out.write_all(text.as_bytes()))?,
         None => output::to_stream(&mut io::stdout().lock(), |out| out.write_all(text.as_bytes()))?,

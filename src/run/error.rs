@@ -50,6 +50,15 @@ pub enum RunError {
     /// No call graph.
     #[error(transparent)]
     CallGraph(#[from] CallGraphError),
+    /// A folder of compiled code cannot be read.
+    #[error("the cache {} cannot be read: {cause}", path.display())]
+    #[diagnostic(help("name the folder that `TRITON_CACHE_DIR` names, or `~/.triton/cache`"))]
+    Cache {
+        /// The folder as it was given.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
     /// A file is there already.
     #[error("{} exists already", path.display())]
     #[diagnostic(help("replace it with `--force`, or name another file with `--output FILE`"))]
@@ -68,7 +77,7 @@ impl RunError {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Demo(_) | Self::Output(_) | Self::CallGraph(_) | Self::Source(_) => 4,
+            Self::Demo(_) | Self::Output(_) | Self::CallGraph(_) | Self::Source(_) | Self::Cache { .. } => 4,
             _ => 2,
         }
     }

@@ -4,6 +4,7 @@ mod commands;
 mod error;
 mod inventory;
 pub mod lint;
+mod probe;
 mod snippets;
 
 pub use commands::main;

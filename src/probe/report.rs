@@ -1,0 +1,136 @@
+//! The tables of a probe, for people and for machines.
+//!
+//! In: what was read. Out: text and plain data without places, clocks and paths of this machine. Refused: the word "validated": what is said here is read
+//! from files, and no device has run anything.
+
+use serde::Serialize;
+
+use super::cache::{Cache, Entry};
+use crate::text::sanitize;
+
+/// What every report of compiled code carries.
+pub const LABEL: &str = "static only: read from files, not observed on a device";
+
+/// One compiled kernel, as reports show it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Kernel name.
+    pub kernel: String,
+    /// Triton's key.
+    pub key: String,
+    /// What the machine code is for.
+    pub processor: String,
+    /// Triton version that the metadata names.
+    pub triton: String,
+    /// Identity of the code.
+    pub code_id: String,
+    /// Matrix instructions by mnemonic.
+    pub matrix: std::collections::BTreeMap<String, u64>,
+    /// Values of `kWidth`.
+    pub k_widths: Vec<u64>,
+    /// Tiles as (M, N, K).
+    pub tiles: Vec<(u64, u64, u64)>,
+    /// Waves per workgroup.
+    pub num_warps: u64,
+    /// Local memory in bytes, from the metadata.
+    pub lds_bytes: u64,
+    /// Vector registers.
+    pub vgprs: u64,
+    /// Accumulation registers.
+    pub agprs: u64,
+    /// Scalar registers.
+    pub sgprs: u64,
+    /// Spilled vector registers.
+    pub vgpr_spills: u64,
+    /// Scratch memory per lane in bytes.
+    pub scratch_bytes: u64,
+}
+
+impl Row {
+    /// The row of an entry.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        let Entry { metadata, code, dots, .. } = entry;
+        let kernel = code.kernels.iter().find(|kernel| kernel.name == metadata.name).cloned().unwrap_or_default();
+        Self {
+            kernel: metadata.name.clone(),
+            key: metadata.hash.clone(),
+            processor: code.processor.name(),
+            triton: metadata.triton.clone(),
+            code_id: code.code_id.clone(),
+            matrix: code.matrix.clone(),
+            k_widths: dots.iter().flat_map(|dots| dots.k_widths.iter().copied()).collect(),
+            tiles: dots.iter().flat_map(|dots| dots.tiles.iter().copied()).collect(),
+            num_warps: metadata.num_warps,
+            lds_bytes: metadata.lds_bytes,
+            vgprs: kernel.vgprs,
+            agprs: kernel.agprs,
+            sgprs: kernel.sgprs,
+            vgpr_spills: kernel.vgpr_spills,
+            scratch_bytes: kernel.scratch_bytes,
+        }
+    }
+}
+
+/// Rows of a cache, by kernel name, then key.
+#[must_use]
+pub fn rows(cache: &Cache) -> Vec<Row> {
+    let mut rows: Vec<Row> = cache.entries.iter().map(Row::of).collect();
+    rows.sort_by(|a, b| (&a.kernel, &a.key).cmp(&(&b.kernel, &b.key)));
+    rows
+}
+
+/// The table of a cache, for people.
+#[must_use]
+pub fn table(cache: &Cache) -> String {
+    let head = ["kernel", "processor", "code_id", "tile", "kWidth", "matrix instructions", "warps", "LDS", "VGPR", "AGPR", "spills", "scratch"];
+    let mut lines: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
+    for row in rows(cache) {
+        let tiles: Vec<String> = row.tiles.iter().map(|(m, n, k)| format!("{m}x{n}x{k}")).collect();
+        let widths: Vec<String> = row.k_widths.iter().map(u64::to_string).collect();
+        let dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+        lines.push(vec![
+            sanitize(&row.kernel).into_owned(),
+            row.processor,
+            row.code_id.chars().take(16).collect(),
+            dash(tiles.join(" ")),
+            dash(widths.join(" ")),
+            super::assembly::counted(&row.matrix),
+            row.num_warps.to_string(),
+            row.lds_bytes.to_string(),
+            row.vgprs.to_string(),
+            row.agprs.to_string(),
+            row.vgpr_spills.to_string(),
+            row.scratch_bytes.to_string(),
+        ]);
+    }
+    let mut text = aligned(&lines);
+    text.push_str(&format!("{LABEL}\n"));
+    text
+}
+
+/// Columns under each other, two spaces apart.
+#[must_use]
+pub fn aligned(lines: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for line in lines {
+        for (at, cell) in line.iter().enumerate() {
+            let wide = cell.chars().count();
+            match widths.get_mut(at) {
+                Some(width) => *width = wide.max(*width),
+                None => widths.push(wide),
+            }
+        }
+    }
+    let mut text = String::new();
+    for line in lines {
+        let mut row = String::new();
+        for (cell, width) in line.iter().zip(&widths) {
+            row.push_str(cell);
+            row.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
+        }
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
