@@ -46,7 +46,11 @@ impl Assembly {
     pub fn differences(&self, code: &CodeObject, kernel: &str) -> Vec<String> {
         let mut differences = Vec::new();
         if self.matrix != code.matrix {
-            differences.push(format!("matrix instructions are {} in the text and {} in the binary", counted(&self.matrix), counted(&code.matrix)));
+            differences.push(format!(
+                "matrix instructions are {} in the text and {} in the binary",
+                counted(&self.matrix),
+                counted(&code.matrix)
+            ));
         }
         let Some(kernel) = code.kernels.iter().find(|known| known.name == kernel) else { return differences };
         let numbers = [

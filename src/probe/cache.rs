@@ -118,8 +118,12 @@ fn read_folder(root: &Path, folder: &str, cache: &mut Cache) {
     };
     let groups: Vec<&str> = files.iter().filter_map(|name| name.strip_prefix("__grp__")?.strip_suffix(".json")).collect();
     let plain = |name: &&String| !name.starts_with("__grp__");
-    let kernels: BTreeSet<&str> =
-        files.iter().filter(plain).filter_map(|name| name.strip_suffix(".hsaco").or_else(|| name.strip_suffix(".json"))).chain(groups).collect();
+    let kernels: BTreeSet<&str> = files
+        .iter()
+        .filter(plain)
+        .filter_map(|name| name.strip_suffix(".hsaco").or_else(|| name.strip_suffix(".json")))
+        .chain(groups)
+        .collect();
     if kernels.is_empty() {
         cache.others += 1;
         return;
@@ -134,7 +138,11 @@ fn read_folder(root: &Path, folder: &str, cache: &mut Cache) {
         kernels.contains(stem.strip_prefix("__grp__").unwrap_or(stem))
     };
     for name in files.iter().filter(|name| !belongs(name)) {
-        cache.contradictions.push(problem(folder, "", format!("the folder holds '{}', which belongs to no kernel", crate::text::sanitize(name))));
+        cache.contradictions.push(problem(
+            folder,
+            "",
+            format!("the folder holds '{}', which belongs to no kernel", crate::text::sanitize(name)),
+        ));
     }
 }
 
@@ -281,7 +289,11 @@ fn children(path: &Path, kernel: &str, files: &BTreeSet<String>, text: &str) -> 
     }
     if !elsewhere.is_empty() {
         // The paths themselves are not repeated: a report does not depend on where a cache lies.
-        found.push(format!("the group file sends Triton to another folder for {} of {} files: the cache was copied", elsewhere.len(), listed.len()));
+        found.push(format!(
+            "the group file sends Triton to another folder for {} of {} files: the cache was copied",
+            elsewhere.len(),
+            listed.len()
+        ));
     }
     for extension in PARTS {
         let name = format!("{kernel}.{extension}");

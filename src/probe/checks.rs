@@ -42,7 +42,9 @@ pub fn contradictions(cache: &Cache, places: &Places) -> Vec<Finding> {
         let symbol = symbol(problem);
         match findings.last_mut().filter(|last| last.symbol == symbol) {
             Some(last) => last.arguments[1].push_str(&format!("; {}", problem.what)),
-            None => findings.push(Finding::new(rule, "default", vec![symbol.clone(), problem.what.clone()], places.of(&problem.folder), symbol)),
+            None => {
+                findings.push(Finding::new(rule, "default", vec![symbol.clone(), problem.what.clone()], places.of(&problem.folder), symbol))
+            }
         }
     }
     findings

@@ -181,7 +181,8 @@ fn kernels_of(mut packed: &[u8]) -> Result<Vec<Kernel>, CodeObjectError> {
 }
 
 fn kernel_of(map: &Value) -> Result<Kernel, CodeObjectError> {
-    let name = field(map, ".name").and_then(Value::as_str).ok_or_else(|| CodeObjectError::Metadata("has a kernel without a name".to_owned()))?;
+    let name =
+        field(map, ".name").and_then(Value::as_str).ok_or_else(|| CodeObjectError::Metadata("has a kernel without a name".to_owned()))?;
     // Left out for processors without such registers.
     let optional = |key: &str| field(map, key).and_then(Value::as_u64).unwrap_or(0);
     let required = |key: &str| {

@@ -48,7 +48,8 @@ impl Metadata {
         let text = |map: &serde_json::Map<String, Value>, key: &str| {
             map.get(key).and_then(Value::as_str).map(str::to_owned).ok_or_else(|| format!("has no `{key}`"))
         };
-        let number = |map: &serde_json::Map<String, Value>, key: &str| map.get(key).and_then(Value::as_u64).ok_or_else(|| format!("has no `{key}`"));
+        let number =
+            |map: &serde_json::Map<String, Value>, key: &str| map.get(key).and_then(Value::as_u64).ok_or_else(|| format!("has no `{key}`"));
         let mut metadata = Self {
             name: text(&root, "name")?,
             hash: text(&root, "hash")?,

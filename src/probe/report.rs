@@ -83,7 +83,8 @@ pub fn rows(cache: &Cache) -> Vec<Row> {
 /// The table of a cache, for people.
 #[must_use]
 pub fn table(cache: &Cache) -> String {
-    let head = ["kernel", "processor", "code_id", "tile", "kWidth", "matrix instructions", "warps", "LDS", "VGPR", "AGPR", "spills", "scratch"];
+    let head =
+        ["kernel", "processor", "code_id", "tile", "kWidth", "matrix instructions", "warps", "LDS", "VGPR", "AGPR", "spills", "scratch"];
     let mut lines: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
     for row in rows(cache) {
         let tiles: Vec<String> = row.tiles.iter().map(|(m, n, k)| format!("{m}x{n}x{k}")).collect();

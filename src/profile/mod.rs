@@ -24,8 +24,8 @@ mod source;
 mod tests;
 
 pub use classes::{PathClasses, RuleLevels};
-pub use probe::{CodeContract, Probe, ShapeClass};
 pub use error::{Document, Label, Mistake, Place, ProfileErrors};
+pub use probe::{CodeContract, Probe, ShapeClass};
 
 /// Value of `schema` in every profile that this version reads.
 pub const SCHEMA: &str = "rlk-lint/profile/v1";

@@ -13,7 +13,8 @@ use super::{DEFAULT_MAX_FILE_BYTES, Input, Profile, ReadPins, SCHEMA, family, le
 /// Profiles larger than this, in bytes, are refused unread.
 const MAX_PROFILE_BYTES: usize = 1 << 20;
 const MAX_MAX_FILE_BYTES: i64 = 1 << 30;
-const KEYS: &[&str] = &["schema", "max-file-bytes", "platform", "source", "pins", "family", "entry", "paths", "rules", "rules-for", "probe"];
+const KEYS: &[&str] =
+    &["schema", "max-file-bytes", "platform", "source", "pins", "family", "entry", "paths", "rules", "rules-for", "probe"];
 
 impl Profile {
     /// Parses and validates a profile. `read_pins` supplies the text of each `sources.json` that it names.
