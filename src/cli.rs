@@ -68,6 +68,9 @@ pub struct GlobalOptions {
 pub enum Command {
     /// Lint the sources of a profile.
     Check(CheckArgs),
+    /// Excuse the findings that are there already: write the list, or lint against it.
+    #[command(subcommand)]
+    Baseline(BaselineCommand),
     /// Lint the small sources that are built into this program, to see what a report looks like.
     Demo(DemoArgs),
     /// List every callsite, binding and route, as the inventory that RFC #581 asks for.
@@ -179,6 +182,50 @@ impl ReportOptions {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXIT_CODES)]
 pub struct CheckArgs {
+    /// What is read.
+    #[command(flatten)]
+    pub analysis: AnalysisOptions,
+    /// Report only findings and routes that are new or changed since this revision of the checked-out source. Pins, patches, profile and scripts are those of
+    /// that revision.
+    #[arg(long, value_name = "REV", help_heading = ANALYSIS)]
+    pub diff_base: Option<String>,
+    /// How findings are written.
+    #[command(flatten)]
+    pub report: ReportOptions,
+}
+
+/// What to do with a baseline.
+#[derive(Clone, Debug, Subcommand)]
+pub enum BaselineCommand {
+    /// Write a baseline with every finding that there is.
+    Create(BaselineWriteArgs),
+    /// Write a baseline again: entries that meet no finding go, new findings come; both are listed.
+    Update(BaselineWriteArgs),
+    /// Lint, and report only what the baseline does not excuse, and its entries that meet no finding (RLK193).
+    Check(BaselineCheckArgs),
+}
+
+/// Arguments of `baseline create` and `baseline update`.
+#[derive(Args, Clone, Debug)]
+pub struct BaselineWriteArgs {
+    /// The baseline.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Replace a file that is there (`create`).
+    #[arg(long)]
+    pub force: bool,
+    /// What is read.
+    #[command(flatten)]
+    pub analysis: AnalysisOptions,
+}
+
+/// Arguments of `baseline check`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXIT_CODES)]
+pub struct BaselineCheckArgs {
+    /// The baseline.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
     /// What is read.
     #[command(flatten)]
     pub analysis: AnalysisOptions,

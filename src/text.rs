@@ -81,6 +81,12 @@ impl TextFile {
         Self { source: source.into(), path: path.into(), text, line_starts: starts.into() }
     }
 
+    /// The same text under another name; it is shared, not copied.
+    #[must_use]
+    pub fn elsewhere(&self, source: impl Into<Arc<str>>, path: impl Into<Arc<str>>) -> Self {
+        Self { source: source.into(), path: path.into(), text: Arc::clone(&self.text), line_starts: Arc::clone(&self.line_starts) }
+    }
+
     /// Number of lines; an empty file has one.
     #[must_use]
     pub fn line_count(&self) -> u32 {

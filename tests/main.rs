@@ -6,6 +6,7 @@ mod cli;
 mod companions;
 mod depth;
 mod determinism;
+mod diff_base;
 mod house;
 #[path = "support/page.rs"]
 mod page;

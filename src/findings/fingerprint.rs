@@ -1,12 +1,15 @@
-//! Line fingerprints, computed as GitHub's upload action computes `primaryLocationLineHash`.
+//! Fingerprints of lines and of findings, computed as GitHub's upload action computes `primaryLocationLineHash`.
 //!
 //! In: the decoded text of one file. Out: for each line, `hash:n`, where the hash looks at the next 100 units that are neither space nor
 //! tab, and n counts how often that hash was seen so far in the file. Refused: nothing. Moving or re-indenting a line keeps its hash;
-//! editing it, or a line closely below it, changes it.
+//! editing it, or a line closely below it, changes it. [`Prints`] makes fingerprints of findings from that.
 //!
 //! The action decodes every file as UTF-8. For a file in another declared encoding the values differ from its own, which it tolerates.
 
 use std::collections::BTreeMap;
+
+use super::Finding;
+use crate::text::{FileId, Files};
 
 /// Units that one hash looks at.
 const WINDOW: usize = 100;
@@ -82,6 +85,45 @@ impl LineHashes {
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
+}
+
+/// Fingerprints of the findings of one run; line hashes are kept per file.
+pub struct Prints<'a> {
+    files: &'a Files,
+    main: Option<&'a str>,
+    hashes: BTreeMap<FileId, LineHashes>,
+}
+
+impl<'a> Prints<'a> {
+    /// For findings in `files`; `main` is the source that is checked out.
+    #[must_use]
+    pub const fn new(files: &'a Files, main: Option<&'a str>) -> Self {
+        Self { files, main, hashes: BTreeMap::new() }
+    }
+
+    /// Fingerprint of a finding.
+    ///
+    /// In the checked-out source it is that of the line, as GitHub computes it. In a companion the source and path are mixed in: results of several
+    /// companion files may be shown on one line of the checked-out source, and equal files must stay apart. In the profile it is made from the
+    /// symbol alone, since the lines there hold commits, which move.
+    pub fn of(&mut self, finding: &Finding) -> String {
+        let file = self.files.get(finding.primary.file);
+        if file.source.is_empty() {
+            return format!("{:x}:1", mixed(0, &finding.symbol));
+        }
+        let hashes = self.hashes.entry(finding.primary.file).or_insert_with(|| LineHashes::of(&file.text));
+        let line = file.line_of(finding.primary.start) as usize;
+        let (hash, count) = line.checked_sub(1).and_then(|line| hashes.lines.get(line)).copied().unwrap_or((0, 1));
+        let own = self.main == Some(&*file.source);
+        let hash = if own { hash } else { mixed(mixed(hash, &file.source), &file.path) };
+        format!("{hash:x}:{count}")
+    }
+}
+
+/// Goes on with a hash over a text and an end marker.
+fn mixed(hash: u64, text: &str) -> u64 {
+    let units = text.encode_utf16().chain(std::iter::once(END));
+    units.fold(hash, |hash, unit| hash.wrapping_mul(BASE).wrapping_add(u64::from(unit)))
 }
 
 /// The units that count (end marker included), and for each line the index of its first one.
@@ -252,6 +294,40 @@ mod tests {
     fn indentation_and_position_do_not_count() {
         let tail = "z".repeat(120);
         assert_eq!(all(&format!("a = b\n{tail}"))[0], all(&format!("\n\n\t a=b\n{tail}"))[2]);
+    }
+
+    fn print(source: &str, path: &str, text: &str, line: u32, symbol: &str) -> String {
+        let mut files = Files::default();
+        let file = files.add(crate::text::TextFile::new(source, path, text));
+        let (start, end) = files.get(file).line_range(line).unwrap();
+        let span = crate::text::Span::new(file, start, end);
+        let finding = Finding::new(crate::catalog::rule("RLK101").unwrap(), "default", vec![], span, symbol);
+        Prints::new(&files, Some("main")).of(&finding)
+    }
+
+    #[test]
+    fn a_finding_in_the_checkout_has_the_fingerprint_of_its_line() {
+        assert_eq!(print("main", "a.py", "x = 2\nx = 1\nprint(x)\nx = 3\nprint(x)\nx = 4\nprint(x)\n", 2, "s"), "bb609acbe9138d60:1");
+    }
+
+    #[test]
+    fn equal_companion_files_stay_apart() {
+        let text = "import gemm\ngemm.run()\n";
+        let prints = [print("vllm", "a.py", text, 2, "s"), print("vllm", "b.py", text, 2, "s"), print("vime", "a.py", text, 2, "s")];
+        assert_eq!(prints.iter().collect::<std::collections::BTreeSet<_>>().len(), 3);
+        // Source and path are told apart from each other.
+        assert_ne!(print("a", "bc", text, 1, "s"), print("ab", "c", text, 1, "s"));
+        let moved = format!("{}\n  {text}", "\n".repeat(50));
+        assert_eq!(print("vllm", "a.py", &moved, 53, "other"), prints[0]);
+    }
+
+    #[test]
+    fn a_finding_on_a_pin_keeps_its_fingerprint_when_the_pin_moves() {
+        let profile = |commit: &str| format!("[[source]]\nid = \"vllm\"\ncommit = \"{commit}\"\n");
+        let (before, after) = (profile(&"1".repeat(40)), profile(&"2".repeat(40)));
+        assert_ne!(all(&before)[0], all(&after)[0]);
+        assert_eq!(print("", "rlk-lint.toml", &before, 1, "vllm"), print("", "rlk-lint.toml", &after, 1, "vllm"));
+        assert_ne!(print("", "rlk-lint.toml", &before, 1, "vllm"), print("", "rlk-lint.toml", &before, 1, "vime"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! In: what rules push. Out: a report in one total order, with a verdict. Refused: a finding of a rule that the catalog does not know
 //! (a bug, caught by a test), a gap that is not counted.
 
+pub mod compare;
 pub mod fingerprint;
 pub mod order;
 pub mod suppress;
@@ -52,10 +53,12 @@ pub struct Finding {
     pub symbol: String,
     /// Second places, in the order in which the message refers to them.
     pub related: Vec<Related>,
-    /// Chain from entry to kernel; may be empty. The last step lies on the primary place.
+    /// Chain from entry to kernel, in order; may be empty. Where it does not end on the primary place, SARIF adds that as its last step.
     pub flow: Vec<Step>,
     /// Whether the primary line was added by a companion patch.
     pub from_patch: bool,
+    /// What became of it since an earlier run; `None` if there was none to compare with.
+    pub change: Option<compare::Change>,
 }
 
 impl Finding {
@@ -72,6 +75,7 @@ impl Finding {
             related: Vec::new(),
             flow: Vec::new(),
             from_patch: false,
+            change: None,
         }
     }
 
@@ -225,6 +229,19 @@ impl Verdict {
     }
 }
 
+/// An earlier run that findings are compared with.
+#[derive(Clone, Debug, Default)]
+pub struct Against {
+    /// What it is, as a few words: a revision, or a file.
+    pub name: String,
+    /// Full id of the commit; `None` for a file.
+    pub commit: Option<String>,
+    /// What a reader has to know about the comparison, as sentences.
+    pub notes: Vec<String>,
+    /// Findings that are gone: rule id and symbol.
+    pub gone: Vec<(String, String)>,
+}
+
 /// What one run has to say.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -232,6 +249,10 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Findings that an inline comment or the profile silenced, with the reason given.
     pub suppressed: Vec<(Finding, String)>,
+    /// Findings that were there in an earlier run, in total order: they are not judged.
+    pub known: Vec<Finding>,
+    /// What the findings are compared with, if with anything.
+    pub against: Option<Against>,
     /// Gaps in total order.
     pub gaps: Vec<Gap>,
     /// Numbers for the summary line, by name: [`counts::ROUTES_TRACED`], [`counts::ROUTES_UNTRACED`] plus a reason, [`counts::FILES_READ`].
@@ -262,6 +283,8 @@ pub fn finish(
     Report {
         findings: order::arrange(kept, files, levels),
         suppressed: order::arrange_silenced(silenced, files, levels),
+        known: Vec::new(),
+        against: None,
         gaps,
         counts: BTreeMap::new(),
     }

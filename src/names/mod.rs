@@ -3,6 +3,8 @@
 //! In: module facts with their source, path and package roots. Out: [`Program`]: modules under their dotted names, global symbol and scope
 //! numbers, import resolution. A name that no source has is external; the caller decides what is known about it.
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::syntax::{ModuleFacts, NameId, Range, Scope, ScopeId};
@@ -63,8 +65,8 @@ pub struct ModuleInput {
     pub file: FileId,
     /// Package roots of the source.
     pub roots: Vec<String>,
-    /// Its facts.
-    pub facts: ModuleFacts,
+    /// Its facts; two revisions share those of a file that is the same in both.
+    pub facts: Arc<ModuleFacts>,
 }
 
 /// One module.
@@ -81,7 +83,7 @@ pub struct Module {
     /// Whether it is a package's `__init__`.
     pub is_package: bool,
     /// Its facts.
-    pub facts: ModuleFacts,
+    pub facts: Arc<ModuleFacts>,
     /// First scope number.
     pub first_scope: u32,
     /// Names bound at module level.

@@ -144,7 +144,7 @@ fn main_source(out: &mut String, facts: &CheckoutFacts) -> Main {
         None => (id_from(&facts.name), Role::Kernel, "."),
     };
     out.push_str(
-        "# The sources. Each is a git repository (read at its commit, never from the working tree) or, without `commit`, a plain folder.\n\
+        "# The sources. Each is a git repository, read at its commit and never from the working tree, or, without `commit`, a folder as it stands.\n\
          # A path may be left out here and given with `--source ID=PATH`.\n[[source]]\n",
     );
     let _ = writeln!(out, "id = {}", quoted(&id));
@@ -154,10 +154,12 @@ fn main_source(out: &mut String, facts: &CheckoutFacts) -> Main {
     }
     match facts.head.as_deref().filter(|head| is_full(head)) {
         Some(head) => {
-            out.push_str("# The full commit id. Move it when the checkout moves: `git rev-parse HEAD`.\n");
-            let _ = writeln!(out, "commit = {}", quoted(head));
+            out.push_str(
+                "# What is checked out is linted, and is its own pin. A full commit id here would be read instead, whatever is checked out.\n",
+            );
+            let _ = writeln!(out, "# commit = {}", quoted(head));
             if let Some(tree) = facts.tree.as_deref().filter(|tree| is_full(tree)) {
-                let _ = writeln!(out, "tree = {}", quoted(tree));
+                let _ = writeln!(out, "# tree = {}", quoted(tree));
             }
         }
         None => out.push_str("# commit = \"...\" # the full id; without it the folder is read as it is, and nobody can repeat the run\n"),

@@ -46,7 +46,8 @@ pub fn write(document: Document<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut hashes: BTreeMap<FileId, LineHashes> = BTreeMap::new();
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     let mut issues = Vec::with_capacity(document.report.findings.len());
-    for finding in &document.report.findings {
+    // GitLab compares reports itself: one without what the base has too would show that as resolved.
+    for finding in document.report.findings.iter().chain(&document.report.known) {
         let file = document.files.get(finding.primary.file);
         let lines = hashes.entry(finding.primary.file).or_insert_with(|| LineHashes::of(&file.text));
         let line = lines.line(file.line_of(finding.primary.start)).unwrap_or_default();

@@ -16,7 +16,8 @@ use codespan_reporting::term::{self, Config, DisplayStyle};
 pub use codespan_reporting::term::termcolor;
 
 use crate::catalog::Level;
-use crate::findings::{Finding, Gap, Verdict, counts};
+use crate::findings::compare::Change;
+use crate::findings::{Against, Finding, Gap, Report, Verdict, counts};
 use crate::text::{FileId, Files, Span, sanitize};
 
 use super::Document;
@@ -82,6 +83,9 @@ pub fn summary(document: &Document<'_>) -> Vec<String> {
         first.push_str(&format!(", {} suppressed", report.suppressed.len()));
     }
     let mut lines = vec![first];
+    if let Some(against) = &report.against {
+        lines.extend(base_lines(against, report));
+    }
     lines.extend(routes(report).map(|routes| format!("routes: {}", sanitize(&routes))));
     lines.push(format!("gaps: {}", gap_words(&report.gaps)));
     lines.push(format!(
@@ -90,6 +94,25 @@ pub fn summary(document: &Document<'_>) -> Vec<String> {
         info.verdict.exit_code(),
         verdict_words(info.verdict, info.fail_on)
     ));
+    lines
+}
+
+/// What the comparison says, line by line.
+fn base_lines(against: &Against, report: &Report) -> Vec<String> {
+    let name = sanitize(&against.name);
+    let at = match against.commit.as_deref().and_then(|commit| commit.get(..12)) {
+        Some(commit) if !name.starts_with(commit) => format!("{name} ({commit})"),
+        _ => name.into_owned(),
+    };
+    let count = |change: Change| report.findings.iter().filter(|finding| finding.change == Some(change)).count();
+    let mut lines = vec![format!(
+        "against {at}: {} new, {} changed, {} as before, {} gone",
+        count(Change::New),
+        count(Change::Changed),
+        report.known.len(),
+        against.gone.len()
+    )];
+    lines.extend(against.notes.iter().map(|note| format!("note: {}", sanitize(note))));
     lines
 }
 
@@ -140,6 +163,8 @@ impl<'a> Page<'a> {
         let mut message = sanitize(&finding.text()).into_owned();
         if reason.is_some() {
             message = format!("suppressed: {message}");
+        } else if finding.change == Some(Change::Changed) {
+            message = format!("changed: {message}");
         }
         let mut drawn = Drawn::default();
         let steps = finding.flow.len();

@@ -9,9 +9,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::findings::fingerprint::LineHashes;
-use crate::findings::{Finding, Gap, GapKind, Verdict};
-use crate::text::{ColumnUnit, FileId, Files, Span, sanitize};
+use crate::findings::compare::Change;
+use crate::findings::fingerprint::Prints;
+use crate::findings::{Against, Finding, Gap, GapKind, Verdict};
+use crate::text::{ColumnUnit, Files, Span, sanitize};
 
 use super::places::host_path;
 use super::{Document, TOOL_NAME};
@@ -29,9 +30,25 @@ struct Output<'a> {
     column_unit: &'static str,
     sources: Vec<Source<'a>>,
     findings: Vec<Item<'a>>,
+    known: Vec<Item<'a>>,
+    against: Option<Base<'a>>,
     suppressed: Vec<Silenced<'a>>,
     gaps: Vec<GapItem<'a>>,
     counts: &'a BTreeMap<String, u64>,
+}
+
+#[derive(Serialize)]
+struct Base<'a> {
+    name: Cow<'a, str>,
+    commit: Option<&'a str>,
+    notes: Vec<Cow<'a, str>>,
+    gone: Vec<Gone<'a>>,
+}
+
+#[derive(Serialize)]
+struct Gone<'a> {
+    rule: &'a str,
+    symbol: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
@@ -55,13 +72,14 @@ struct Item<'a> {
     slug: &'a str,
     name: &'a str,
     level: &'static str,
+    change: Option<&'static str>,
     precision: &'static str,
     message: Cow<'a, str>,
     message_id: &'a str,
     arguments: Vec<Cow<'a, str>>,
     symbol: Cow<'a, str>,
     from_patch: bool,
-    fingerprint: Option<String>,
+    fingerprint: String,
     place: Place<'a>,
     related: Vec<Note<'a>>,
     flow: Vec<Note<'a>>,
@@ -111,7 +129,7 @@ struct GapItem<'a> {
 /// If the writer fails.
 pub fn write(document: Document<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Document { report, files, info } = document;
-    let mut items = Items { files, hashes: BTreeMap::new() };
+    let mut items = Items { files, prints: document.prints() };
     let output = Output {
         schema: SCHEMA_ID,
         tool: Tool { name: TOOL_NAME, version: &info.tool_version },
@@ -121,6 +139,8 @@ pub fn write(document: Document<'_>, out: &mut dyn Write) -> io::Result<()> {
         column_unit: "unicode-scalar",
         sources: info.sources.iter().map(source).collect(),
         findings: report.findings.iter().map(|finding| items.item(finding)).collect(),
+        known: report.known.iter().map(|finding| items.item(finding)).collect(),
+        against: report.against.as_ref().map(base),
         suppressed: report
             .suppressed
             .iter()
@@ -143,22 +163,30 @@ fn source(source: &super::SourceInfo) -> Source<'_> {
     }
 }
 
+fn base(against: &Against) -> Base<'_> {
+    Base {
+        name: sanitize(&against.name),
+        commit: against.commit.as_deref(),
+        notes: against.notes.iter().map(|note| sanitize(note)).collect(),
+        gone: against.gone.iter().map(|(rule, symbol)| Gone { rule, symbol: sanitize(symbol) }).collect(),
+    }
+}
+
 struct Items<'a> {
     files: &'a Files,
-    hashes: BTreeMap<FileId, LineHashes>,
+    prints: Prints<'a>,
 }
 
 impl<'a> Items<'a> {
     fn item(&mut self, finding: &'a Finding) -> Item<'a> {
-        let file = self.files.get(finding.primary.file);
-        let hashes = self.hashes.entry(finding.primary.file).or_insert_with(|| LineHashes::of(&file.text));
-        let fingerprint = hashes.line(file.line_of(finding.primary.start));
+        let fingerprint = self.prints.of(finding);
         let note = |span, message: &'a str| Note { message: sanitize(message), place: place(span, self.files) };
         Item {
             rule: &finding.rule.id,
             slug: finding.rule.slug,
             name: &finding.rule.name,
             level: finding.level.word(),
+            change: finding.change.map(Change::word),
             precision: finding.rule.precision.word(),
             message: Cow::Owned(sanitize(&finding.text()).into_owned()),
             message_id: finding.message,

@@ -17,6 +17,7 @@ mod tally;
 mod testing;
 
 use crate::catalog::Level;
+use crate::findings::fingerprint::Prints;
 use crate::findings::{Report, Verdict};
 use crate::text::{Files, Span};
 
@@ -69,6 +70,15 @@ pub struct Document<'a> {
     pub files: &'a Files,
     /// About the run.
     pub info: &'a RunInfo,
+}
+
+impl<'a> Document<'a> {
+    /// Fingerprints of this report's findings.
+    #[must_use]
+    pub fn prints(&self) -> Prints<'a> {
+        let main = self.info.sources.iter().find(|source| source.is_main);
+        Prints::new(self.files, main.map(|source| source.id.as_str()))
+    }
 }
 
 /// Address of a rule's page.

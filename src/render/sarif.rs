@@ -86,9 +86,11 @@ type Chosen<'a> = (&'a Finding, Option<&'a str>);
 fn choose<'a>(document: &Document<'a>, options: Options) -> (Vec<Chosen<'a>>, usize) {
     let report = document.report;
     let suppressed = report.suppressed.iter().filter(|_| options.show_suppressed);
+    // An upload stands for everything that is there: what the base has too is left in, marked as such, or GitHub would close its alerts.
     let all: Vec<Chosen<'a>> = report
         .findings
         .iter()
+        .chain(&report.known)
         .map(|finding| (finding, None))
         .chain(suppressed.map(|(finding, reason)| (finding, Some(reason.as_str()))))
         .filter(|(finding, _)| finding.level != Level::Off)

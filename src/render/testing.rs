@@ -74,6 +74,8 @@ pub(super) fn sample() -> Sample {
     let report = Report {
         findings: vec![in_main, chained, alone],
         suppressed: vec![(silenced, "it is only\u{1b} a test".to_owned())],
+        known: Vec::new(),
+        against: None,
         gaps: vec![
             gap(GapKind::SourceMissing, "vllm", "", None),
             gap(GapKind::Syntax, "kernel", "rl_engine/gemm.py", Some(span_of(&files, KERNEL, "tune"))),

@@ -123,7 +123,7 @@ fn close_over_imports(
                     }
                 }
             }
-            modules.push(ModuleInput { source, path, file: FileId(0), roots: vec![".".to_owned()], facts });
+            modules.push(ModuleInput { source, path, file: FileId(0), roots: vec![".".to_owned()], facts: facts.into() });
         }
     }
     Ok(())

@@ -246,28 +246,26 @@ impl Context<'_> {
     }
 
     /// A span up to the end of its first line.
-    fn first_line(&self, span: Span) -> Span {
+    pub(crate) fn first_line(&self, span: Span) -> Span {
         let file = self.files.get(span.file);
         let end = file.line_range(file.line_of(span.start)).map_or(span.end, |(_, end)| end);
         Span::new(span.file, span.start, span.end.min(end).max(span.start))
     }
 
-    /// The chain of a callsite as steps, ending on the callsite.
-    fn flow(&self, callsite: &Callsite) -> Vec<Step> {
+    /// The chain of a callsite as steps: from the entry to the callsite, and on to a kernel.
+    pub(crate) fn flow(&self, callsite: &Callsite) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         for hop in &callsite.up {
             steps.push(Step { span: self.first_line(hop.span), message: format!("{} reaches {} ({})", hop.from, hop.to, hop.kind) });
-        }
-        for hop in callsite.down.iter().rev().skip(usize::from(callsite.down.len() == 1)) {
-            if hop.span != callsite.span {
-                steps.push(Step { span: self.first_line(hop.span), message: format!("{} reaches {} ({})", hop.from, hop.to, hop.kind) });
-            }
         }
         let targets = callsite.targets.join(", ");
         steps.push(Step {
             span: self.first_line(callsite.span),
             message: format!("this call reaches {targets} ({})", callsite.kind.word()),
         });
+        for hop in callsite.down.iter().filter(|hop| hop.span != callsite.span) {
+            steps.push(Step { span: self.first_line(hop.span), message: format!("{} reaches {} ({})", hop.from, hop.to, hop.kind) });
+        }
         steps
     }
 

@@ -5,7 +5,9 @@ use crate::findings::Finding;
 
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
     for (source, loaded) in context.profile.sources.iter().zip(context.sources) {
-        if source.commit.is_some() || loaded.files.is_empty() {
+        // A commit cannot hold its own id: the checkout that results are reported against is pinned by what is checked out.
+        let own = source.main && loaded.work_tree.as_ref().is_some_and(|tree| tree.head.is_some());
+        if source.commit.is_some() || own || loaded.files.is_empty() {
             continue;
         }
         let revision = match &loaded.work_tree {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser};
 
+use super::baseline::{self, Baseline};
+use super::changes::{self, RouteChange};
 use super::error::RunError;
 use super::inventory::inventory;
 use super::lint::{self, Judging, Linted, Request};
@@ -18,6 +20,7 @@ use crate::routes::callgraph;
 use crate::routes::{Callsite, Hop};
 use crate::sources::embedded;
 use crate::sources::git::Git;
+use crate::text::{TextFile, sanitize};
 
 /// Runs the program; its exit code.
 #[must_use]
@@ -45,11 +48,13 @@ pub fn main() -> u8 {
 fn run(cli: &Cli) -> Result<u8, RunError> {
     match &cli.command {
         Command::Check(args) => {
-            let opened = lint::open(&request(&args.analysis))?;
-            let linted = judge(opened, &args.report, threads(args.analysis.threads))?;
+            let request = Request { diff_base: args.diff_base.clone(), ..request(&args.analysis) };
+            let opened = lint::open(&request)?;
+            let linted = judge(opened, &args.report, &request)?;
             write_reports(cli, &linted, &args.report)?;
             Ok(exit_code(linted.info.verdict, args.report.exit_zero))
         }
+        Command::Baseline(command) => baseline_command(cli, command),
         Command::Demo(args) => demo(cli, args),
         Command::Inventory(args) => {
             let opened = lint::open(&request(&args.analysis))?;
@@ -115,16 +120,87 @@ fn request(options: &cli::AnalysisOptions) -> Request {
         sources: options.sources.iter().map(|source| (source.id.clone(), source.path.clone())).collect(),
         allow_missing: options.allow_missing,
         threads: threads(options.threads),
+        diff_base: None,
     }
 }
 
-fn judge(opened: lint::Opened, options: &cli::ReportOptions, threads: usize) -> Result<Linted, RunError> {
+fn baseline_command(cli: &Cli, command: &cli::BaselineCommand) -> Result<u8, RunError> {
+    let (args, again) = match command {
+        cli::BaselineCommand::Check(args) => {
+            let request = request(&args.analysis);
+            let mut opened = lint::open(&request)?;
+            let name = lint::label_of(&args.file);
+            let text = read_baseline(&args.file)?;
+            let entries = baseline::parse(&name, &text)?;
+            let file = opened.files.add(TextFile::new("", name.as_str(), text));
+            let baseline = Baseline { name, file, entries };
+            let linted = with_judging(&args.report, |judging| lint::lint_excusing(opened, &baseline, judging, request.threads))?;
+            write_reports(cli, &linted, &args.report)?;
+            return Ok(exit_code(linted.info.verdict, args.report.exit_zero));
+        }
+        cli::BaselineCommand::Create(args) => (args, false),
+        cli::BaselineCommand::Update(args) => (args, true),
+    };
+    if !again && args.file.exists() && !args.force {
+        return Err(RunError::Exists { path: args.file.clone() });
+    }
+    let before = if again { baseline::parse(&lint::label_of(&args.file), &read_baseline(&args.file)?)? } else { Vec::new() };
+    let opened = lint::open(&request(&args.analysis))?;
+    let main = lint::main_id(&opened.profile).map(str::to_owned);
+    let judging = Judging { fail_on: None, wanted: &|_| true, category: None };
+    let linted = lint::lint(opened, &judging, threads(args.analysis.threads))?;
+    // What was not looked at would look fixed.
+    if let Some(gap) = linted.report.gaps.iter().find(|gap| gap.kind.is_fatal()) {
+        return Err(RunError::Base {
+            message: format!("no baseline was written, since the run is incomplete. {}", gap.cause),
+            help: gap.next.clone(),
+        });
+    }
+    if linted.info.verdict == Verdict::Nothing {
+        return Ok(Verdict::Nothing.exit_code());
+    }
+    let entries = baseline::entries(&linted.report.findings, &linted.files, main.as_deref());
+    write_text(Some(&args.file), &baseline::text(&entries))?;
+    let (come, gone) = (baseline::beyond(&entries, &before), baseline::beyond(&before, &entries));
+    if again {
+        for (mark, list) in [("-", &gone), ("+", &come)] {
+            for entry in list {
+                write_text(None, &format!("{mark} {}\n", sanitize(&entry.to_string())))?;
+            }
+        }
+        let _ = writeln!(io::stderr(), "{}: {} entries, {} dropped, {} added", args.file.display(), entries.len(), gone.len(), come.len());
+    } else {
+        let _ = writeln!(io::stderr(), "{}: {} entries", args.file.display(), entries.len());
+    }
+    Ok(0)
+}
+
+fn read_baseline(path: &Path) -> Result<String, RunError> {
+    let unreadable = |cause: String| RunError::Usage {
+        message: format!("the baseline {} cannot be read: {cause}", path.display()),
+        help: "check its path, or write it with `rlk-lint baseline create FILE`".to_owned(),
+    };
+    let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+    if size > baseline::MAX_BYTES {
+        return Err(unreadable(format!("it has {size} bytes, more than the limit of {}", baseline::MAX_BYTES)));
+    }
+    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
+}
+
+fn judge(opened: lint::Opened, options: &cli::ReportOptions, request: &Request) -> Result<Linted, RunError> {
+    with_judging(options, |judging| match &request.diff_base {
+        Some(revision) => lint::lint_against(opened, request, revision, judging),
+        None => lint::lint(opened, judging, request.threads),
+    })
+}
+
+fn with_judging(options: &cli::ReportOptions, lint: impl FnOnce(&Judging<'_>) -> Result<Linted, RunError>) -> Result<Linted, RunError> {
     let wanted = |rule: &RuleMeta| {
         let selected = options.select.is_empty() || options.select.iter().any(|selector| selector.matches(rule));
         selected && !options.ignore.iter().any(|selector| selector.matches(rule))
     };
     let judging = Judging { fail_on: options.fail_on.level(), wanted: &wanted, category: options.sarif_category.clone() };
-    lint::lint(opened, &judging, threads)
+    lint(&judging)
 }
 
 fn exit_code(verdict: Verdict, exit_zero: bool) -> u8 {
@@ -139,7 +215,7 @@ fn demo(cli: &Cli, args: &cli::DemoArgs) -> Result<u8, RunError> {
     embedded::materialise(folder.path()).map_err(RunError::Demo)?;
     let text = embedded::profile_text().unwrap_or_default();
     let opened = lint::open_text(text, "rlk-lint.toml", folder.path().to_path_buf(), &Request::default())?;
-    let linted = judge(opened, &args.report, 0)?;
+    let linted = judge(opened, &args.report, &Request::default())?;
     write_reports(cli, &linted, &args.report)?;
     let would = exit_code(linted.info.verdict, args.report.exit_zero);
     if !cli.global.quiet {
@@ -398,38 +474,20 @@ fn diff(args: &cli::DiffArgs) -> Result<u8, RunError> {
         }
         let assumptions = assumptions(&profile);
         let analysis = analyse(&profile, &loaded, &assumptions);
-        let mut rows = std::collections::BTreeMap::new();
-        for callsite in analysis.routes.iter().flat_map(|routes| &routes.callsites) {
-            let key = (loaded.program.qualified(callsite.caller), callsite.kind.word(), callsite.targets.join(", "));
-            let what = format!(
-                "kernels {}; backward {}; {}; {}; conditions {}",
-                callsite.kernels.join(", "),
-                callsite.backward.as_deref().unwrap_or("none"),
-                callsite.status.word(),
-                callsite.certainty.word(),
-                callsite
-                    .conditions
-                    .iter()
-                    .map(|span| loaded.files.slice(*span).split_whitespace().collect::<Vec<_>>().join(" "))
-                    .collect::<Vec<_>>()
-                    .join(" and "),
-            );
-            rows.insert(key, (loaded.files.place(callsite.span), what));
-        }
-        sides.push(rows);
+        sides.push(changes::rows(&loaded, &analysis));
     }
     let mut text = String::new();
     let mut rows = Vec::new();
     let (old, new) = (&sides[0], &sides[1]);
-    for key in old.keys().chain(new.keys()).collect::<std::collections::BTreeSet<_>>() {
-        let (change, detail) = match (old.get(key), new.get(key)) {
-            (Some((place, _)), None) => ("removed", place.clone()),
-            (None, Some((place, _))) => ("added", place.clone()),
-            (Some((_, before)), Some((place, after))) if before != after => ("changed", format!("{place}: {before} -> {after}")),
-            _ => continue,
+    for change in changes::compare(old, new) {
+        let (word, row, detail) = match &change {
+            RouteChange::Added(at) => ("added", &new[*at], new[*at].place.clone()),
+            RouteChange::Removed(at) => ("removed", &old[*at], old[*at].place.clone()),
+            RouteChange::Changed(_, at, what) => ("changed", &new[*at], format!("{}: {what}", new[*at].place)),
         };
-        text.push_str(&format!("{change:<8} {} -> {} ({}) {detail}\n", key.0, key.2, key.1));
-        rows.push(serde_json::json!({"change": change, "caller": key.0, "kind": key.1, "targets": key.2, "detail": detail}));
+        let targets = row.targets.join(", ");
+        text.push_str(&format!("{word:<8} {} -> {targets} ({}) {detail}\n", row.caller, row.kind));
+        rows.push(serde_json::json!({"change": word, "caller": row.caller, "kind": row.kind, "targets": targets, "detail": detail}));
     }
     if text.is_empty() {
         text.push_str("no route was added, removed or changed\n");

@@ -66,6 +66,15 @@ pub enum RunError {
         /// The file.
         path: PathBuf,
     },
+    /// What a comparison needs could not be seen.
+    #[error("{message}")]
+    #[diagnostic(help("{help}"))]
+    Base {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        help: String,
+    },
     /// A source could not be read where nothing works without it.
     #[error("{0}")]
     #[diagnostic(help("{}", .0.next_step()))]
@@ -77,7 +86,7 @@ impl RunError {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Demo(_) | Self::Output(_) | Self::CallGraph(_) | Self::Source(_) | Self::Cache { .. } => 4,
+            Self::Demo(_) | Self::Output(_) | Self::CallGraph(_) | Self::Source(_) | Self::Cache { .. } | Self::Base { .. } => 4,
             _ => 2,
         }
     }

@@ -2,18 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use super::baseline::Baseline;
+use super::changes::{self, RouteRow};
 use super::error::RunError;
-use super::{Loaded, analyse, assumptions, counts, snippets, tabulate};
+use super::renames::Renames;
+use super::{KnownFacts, Loaded, analyse, assumptions, base, counts, snippets, tabulate};
 use crate::catalog::Level;
+use crate::findings::compare::{Seen, compare};
+use crate::findings::fingerprint::Prints;
 use crate::findings::order::Levels;
 use crate::findings::suppress::Suppression;
-use crate::findings::{Report, counts as names, finish, verdict};
+use crate::findings::{Against, Report, counts as names, finish, verdict};
 use crate::profile::{Input, PinsRef, Profile, RuleLevels};
 use crate::render::{RunInfo, SourceInfo};
 use crate::routes::Status;
 use crate::rules::{self, Context};
-use crate::sources::{self, LoadOptions, SourceError};
-use crate::text::{Files, Span, TextFile};
+use crate::sources::{self, KnownTexts, LoadOptions, Past, SourceError};
+use crate::text::{FileId, Files, Span, TextFile};
 
 /// Where the profile and the sources are.
 #[derive(Debug, Default)]
@@ -26,6 +31,8 @@ pub struct Request {
     pub allow_missing: bool,
     /// Threads; 0 for one per processor.
     pub threads: usize,
+    /// Revision of the checked-out source to compare with.
+    pub diff_base: Option<String>,
 }
 
 /// A profile with what was read for it.
@@ -34,6 +41,8 @@ pub struct Opened {
     pub profile: Profile,
     /// Its name in reports.
     pub label: String,
+    /// Where it lies; `None` if it is no file.
+    pub path: Option<PathBuf>,
     /// How its sources are found.
     pub options: LoadOptions,
     /// Texts; the profile is the first.
@@ -50,12 +59,18 @@ pub fn open(request: &Request) -> Result<Opened, RunError> {
         None => find_profile()?,
     };
     let text = std::fs::read_to_string(&path).map_err(|cause| RunError::UnreadableProfile { path: path.display().to_string(), cause })?;
-    // Reports hold no absolute path: a profile that is named by one is called by its file name.
+    let label = label_of(&path);
+    let base = path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+    let opened = open_text(&text, &label, base, request)?;
+    Ok(Opened { path: Some(path), ..opened })
+}
+
+/// Name of a file in reports. They hold no absolute path: a file that is named by one is called by its file name.
+#[must_use]
+pub fn label_of(path: &Path) -> String {
     let plain = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
     let named = if plain { Some(path.as_os_str()) } else { path.file_name() };
-    let label = named.map_or_else(|| "rlk-lint.toml".to_owned(), |name| name.to_string_lossy().replace('\\', "/"));
-    let base = path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    open_text(&text, &label, base, request)
+    named.map_or_else(|| "rlk-lint.toml".to_owned(), |name| name.to_string_lossy().replace('\\', "/"))
 }
 
 fn find_profile() -> Result<PathBuf, RunError> {
@@ -76,33 +91,53 @@ fn find_profile() -> Result<PathBuf, RunError> {
 /// # Errors
 /// If it has mistakes.
 pub fn open_text(text: &str, label: &str, base: PathBuf, request: &Request) -> Result<Opened, RunError> {
+    open_past(text, label, base, request, None)
+}
+
+/// As [`open_text`], for the profile of a past revision: what lies beside it is looked up there.
+///
+/// # Errors
+/// If it has mistakes.
+pub(super) fn open_past(text: &str, label: &str, base: PathBuf, request: &Request, past: Option<Past>) -> Result<Opened, RunError> {
     let mut files = Files::default();
     let file = files.add(TextFile::new("", label, text));
-    let mut options = LoadOptions { allow_missing: request.allow_missing, base: base.clone(), ..LoadOptions::default() };
-    options.paths.extend(request.sources.iter().cloned());
-    let input = Input { file, name: label, text, paths: &request.sources };
+    let mut paths = request.sources.clone();
+    if request.diff_base.is_some() {
+        // Each of the two revisions may have a source that the other one lacks.
+        let declared = declared_ids(text);
+        paths.retain(|(id, _)| declared.contains(id));
+    }
+    let mut options = LoadOptions { allow_missing: request.allow_missing, base: base.clone(), past, ..LoadOptions::default() };
+    options.paths.extend(paths.iter().cloned());
+    let input = Input { file, name: label, text, paths: &paths };
     let mut read_pins = |pins: &PinsRef| read_pins(pins, &base, &options);
     let profile = Profile::parse(&input, &mut read_pins)?;
-    if let Some((id, _)) = request.sources.iter().find(|(id, _)| !profile.sources.iter().any(|source| source.id == *id)) {
-        let declared: Vec<&str> = profile.sources.iter().map(|source| source.id.as_str()).collect();
-        return Err(RunError::Usage {
-            message: format!("the profile declares no source `{id}`"),
-            help: format!("it declares {}", declared.join(", ")),
-        });
-    }
-    Ok(Opened { profile, label: label.to_owned(), options, files })
+    Ok(Opened { profile, label: label.to_owned(), path: None, options, files })
+}
+
+/// Ids of the sources that a profile declares, as far as it is TOML.
+fn declared_ids(text: &str) -> Vec<String> {
+    let table: toml::Table = text.parse().unwrap_or_default();
+    let sources = table.get("source").and_then(toml::Value::as_array).into_iter().flatten();
+    sources.filter_map(|source| Some(source.get("id")?.as_str()?.to_owned())).collect()
 }
 
 fn read_pins(pins: &PinsRef, base: &Path, options: &LoadOptions) -> Result<String, String> {
+    let limit = crate::profile::DEFAULT_MAX_FILE_BYTES;
     let Some(source) = &pins.source else {
-        return std::fs::read_to_string(base.join(&pins.path)).map_err(|cause| cause.to_string());
+        return match options.past.as_ref().and_then(|past| Some((past, past.beside_profile(&pins.path)?))) {
+            Some((past, path)) => {
+                sources::read_text(&past.source, &past.repository, &past.commit, &path, limit).map_err(|error| error.to_string())
+            }
+            None => std::fs::read_to_string(base.join(&pins.path)).map_err(|cause| cause.to_string()),
+        };
     };
     let repository = options.path_of(source).map_err(|error| error.to_string())?;
-    let Some(commit) = &source.commit else {
+    let past = options.past.as_ref().filter(|past| past.source == source.id).map(|past| &past.commit);
+    let Some(commit) = source.commit.as_ref().or(past) else {
         return std::fs::read_to_string(repository.join(&pins.path)).map_err(|cause| cause.to_string());
     };
-    sources::read_text(&source.id, &repository, commit, &pins.path, crate::profile::DEFAULT_MAX_FILE_BYTES)
-        .map_err(|error| error.to_string())
+    sources::read_text(&source.id, &repository, commit, &pins.path, limit).map_err(|error| error.to_string())
 }
 
 /// A report and what is needed to write it.
@@ -130,12 +165,16 @@ pub struct Judging<'a> {
 /// # Errors
 /// If the command line names a source that the profile does not have.
 pub fn load(opened: Opened, threads: usize) -> Result<(Profile, String, Loaded), RunError> {
-    let Opened { profile, label, options, mut files } = opened;
+    load_knowing(opened, &KnownFacts::new(), threads)
+}
+
+fn load_knowing(opened: Opened, known: &KnownFacts, threads: usize) -> Result<(Profile, String, Loaded), RunError> {
+    let Opened { profile, label, options, mut files, .. } = opened;
     let loaded = sources::load(&profile, &options, &mut files).map_err(|error| match error {
         SourceError::UnknownSource { .. } => RunError::Usage { message: error.to_string(), help: error.next_step() },
         other => RunError::Source(other),
     })?;
-    let loaded = tabulate(&profile, files, loaded, threads);
+    let loaded = tabulate(&profile, files, loaded, known, threads);
     Ok((profile, label, loaded))
 }
 
@@ -145,13 +184,119 @@ pub fn load(opened: Opened, threads: usize) -> Result<(Profile, String, Loaded),
 /// As [`load`].
 pub fn lint(opened: Opened, judging: &Judging<'_>, threads: usize) -> Result<Linted, RunError> {
     let (profile, label, loaded) = load(opened, threads)?;
-    let assumptions = assumptions(&profile);
-    let analysis = analyse(&profile, &loaded, &assumptions);
+    Ok(judged(&profile, label, loaded, Earlier::Nothing, judging, threads).0)
+}
+
+/// Lints an opened profile, and the base revision that the request names; findings that the base has too are set apart, and routes that it does not have
+/// become findings.
+///
+/// # Errors
+/// As [`load`]; if the base cannot be seen.
+pub fn lint_against(opened: Opened, request: &Request, revision: &str, judging: &Judging<'_>) -> Result<Linted, RunError> {
+    let threads = request.threads;
+    // Paths are needed to open the base, and reading consumes what was opened.
+    let again = Opened {
+        profile: opened.profile.clone(),
+        label: opened.label.clone(),
+        path: opened.path.clone(),
+        options: opened.options.clone(),
+        files: opened.files.clone(),
+    };
+    let (profile, label, now) = load(opened, threads)?;
+    let base::Base { opened, against } = base::open(&again, revision, request, KnownTexts::of(&now.sources, &now.files))?;
+    let declared = |id: &str| profile.sources.iter().chain(&opened.profile.sources).any(|source| source.id == id);
+    if let Some((id, _)) = request.sources.iter().find(|(id, _)| !declared(id)) {
+        return Err(RunError::Usage {
+            message: format!("neither the profile nor that of the base declares a source `{id}`"),
+            help: "give `--source` for ids that one of them declares".to_owned(),
+        });
+    }
+    let (past_profile, past_label, past) = load_knowing(opened, &now.known_facts(), threads)?;
+    if let Some(gap) = past.gaps.iter().find(|gap| gap.kind.is_fatal() && !gap.allowed) {
+        let source = if gap.source.is_empty() { String::new() } else { format!("source `{}` of the base: ", gap.source) };
+        return Err(RunError::Base {
+            message: format!("the base cannot be seen: {source}{}", gap.cause.trim_end_matches('.')),
+            help: gap.next.clone(),
+        });
+    }
+    let renames = Renames::between(&past, &now);
+    let (past, mut routes) = judged(&past_profile, past_label, past, Earlier::Nothing, judging, threads);
+    changes::rename(&mut routes, &renames);
+    let mut prints = Prints::new(&past.files, main_id(&past_profile));
+    let mut seen: Vec<Seen> = past.report.findings.iter().map(|finding| Seen::of(finding, &past.files, &mut prints)).collect();
+    for seen in &mut seen {
+        seen.symbol = renames.now(&seen.symbol);
+        // Names stand in quotes in a message.
+        seen.said = seen.said.take().map(|said| said.split('\'').map(|part| renames.now(part)).collect::<Vec<_>>().join("'"));
+    }
+    let before = Before { seen, routes, renames, against };
+    Ok(judged(&profile, label, now, Earlier::Base(before), judging, threads).0)
+}
+
+/// Lints an opened profile; findings that the baseline excuses are set apart.
+///
+/// # Errors
+/// As [`load`].
+pub fn lint_excusing(opened: Opened, baseline: &Baseline, judging: &Judging<'_>, threads: usize) -> Result<Linted, RunError> {
+    let (profile, label, loaded) = load(opened, threads)?;
+    Ok(judged(&profile, label, loaded, Earlier::Baseline(baseline), judging, threads).0)
+}
+
+/// What a run is compared with.
+enum Earlier<'a> {
+    Nothing,
+    Base(Before),
+    Baseline(&'a Baseline),
+}
+
+/// What the base has.
+struct Before {
+    seen: Vec<Seen>,
+    routes: Vec<RouteRow>,
+    renames: Renames,
+    against: Against,
+}
+
+/// Renamed files that are named one by one.
+const LISTED_RENAMES: usize = 5;
+
+impl Before {
+    /// Sets findings apart that the base has too.
+    fn set_apart(mut self, report: &mut Report, files: &Files, main: Option<&str>) {
+        let mut prints = Prints::new(files, main);
+        let now: Vec<Seen> = report.findings.iter().map(|finding| Seen::of(finding, files, &mut prints)).collect();
+        let compared = compare(std::mem::take(&mut report.findings), &now, &self.seen);
+        report.findings = compared.news;
+        report.known = compared.known;
+        self.against.gone = compared.gone.iter().map(|at| (self.seen[*at].rule.clone(), self.seen[*at].symbol.clone())).collect();
+        let moved = &self.renames.files;
+        if !moved.is_empty() {
+            let listed: Vec<String> =
+                moved.iter().take(LISTED_RENAMES).map(|(source, old, new)| format!("{source}:{old} is now {new}")).collect();
+            let more = moved.len().saturating_sub(LISTED_RENAMES);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            self.against.notes.push(format!("Files that moved are followed: {}{more}.", listed.join(", ")));
+        }
+        report.against = Some(self.against);
+    }
+}
+
+/// The report on sources that were read, and their routes.
+fn judged(
+    profile: &Profile,
+    label: String,
+    loaded: Loaded,
+    earlier: Earlier<'_>,
+    judging: &Judging<'_>,
+    threads: usize,
+) -> (Linted, Vec<RouteRow>) {
+    let assumptions = assumptions(profile);
+    let analysis = analyse(profile, &loaded, &assumptions);
     let keys: Vec<&str> = profile.families.iter().flat_map(|family| family.keys.iter().map(String::as_str)).collect();
     let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
     let class_of = |module| loaded.class_of(module);
     let context = Context {
-        profile: &profile,
+        profile,
         files: &loaded.files,
         sources: &loaded.sources,
         program: &loaded.program,
@@ -163,16 +308,41 @@ pub fn lint(opened: Opened, judging: &Judging<'_>, threads: usize) -> Result<Lin
         calls: Context::calls_of(&analysis.engine),
     };
     let mut findings = rules::run(&context);
+    let routes = changes::rows(&loaded, &analysis);
+    if let Earlier::Base(before) = &earlier {
+        let callsites: Vec<_> = analysis.routes.iter().flat_map(|routes| &routes.callsites).collect();
+        // What is gone has no place any more: it is shown at its family.
+        let gone = |row: &RouteRow| {
+            let family = profile.families.iter().find(|family| family.id == row.family).or(profile.families.first());
+            context.first_line(family.map_or(Span::new(FileId(0), 0, 0), |family| family.span))
+        };
+        let flow = |at: usize| callsites.get(at).map(|callsite| context.flow(callsite)).unwrap_or_default();
+        let mut changed = changes::findings(&before.routes, &routes, &gone, &flow);
+        for finding in &mut changed {
+            finding.primary = context.first_line(finding.primary);
+        }
+        findings.extend(changed);
+    }
     for finding in &mut findings {
         finding.from_patch = from_patch(&loaded, finding.primary);
     }
     findings.retain(|finding| (judging.wanted)(finding.rule));
     let suppressions = suppressions(&loaded);
-    let declared = RuleLevels::new(&profile);
+    let declared = RuleLevels::new(profile);
     let level_of = |rule: &crate::catalog::RuleMeta, file: &TextFile| declared.level(&rule.id, &file.source, &file.path);
     let levels = Levels { of: &level_of };
     let mut report = finish(findings, loaded.gaps.clone(), &suppressions, levels, &loaded.files);
     report.findings.retain(|finding| (judging.wanted)(finding.rule));
+    let main = main_id(profile);
+    match earlier {
+        Earlier::Nothing => {}
+        Earlier::Base(before) => before.set_apart(&mut report, &loaded.files, main),
+        Earlier::Baseline(baseline) => {
+            let reported = |rule: &crate::catalog::RuleMeta| (judging.wanted)(rule) && profile.levels.get(&rule.id) != Some(&Level::Off);
+            let level = |rule: &crate::catalog::RuleMeta| levels.level(rule, loaded.files.get(baseline.file));
+            baseline.set_apart(&mut report, &loaded.files, main, &reported, &level);
+        }
+    }
     let mut traced = 0;
     for callsite in analysis.routes.iter().flat_map(|routes| &routes.callsites) {
         if counts(callsite.class) && matches!(callsite.status, Status::Traced | Status::Uncalled) {
@@ -180,7 +350,7 @@ pub fn lint(opened: Opened, judging: &Judging<'_>, threads: usize) -> Result<Lin
         }
     }
     report.counts.insert(names::ROUTES_TRACED.to_owned(), traced);
-    for finding in &report.findings {
+    for finding in report.findings.iter().chain(&report.known) {
         if finding.rule.slug == "untraced-callsite"
             && let Some(reason) = finding.arguments.get(1)
         {
@@ -201,7 +371,7 @@ pub fn lint(opened: Opened, judging: &Judging<'_>, threads: usize) -> Result<Lin
             .map(|(source, read)| SourceInfo {
                 id: source.id.clone(),
                 repository: source.repository.clone(),
-                commit: read.commit.clone(),
+                commit: read.commit.clone().or_else(|| head_of_checkout(source, read)),
                 is_main: source.main,
                 patched_tree: read.patched_tree.clone(),
                 pin: source.span,
@@ -211,7 +381,18 @@ pub fn lint(opened: Opened, judging: &Judging<'_>, threads: usize) -> Result<Lin
         fail_on,
         verdict,
     };
-    Ok(Linted { report, files: loaded.files, info })
+    (Linted { report, files: loaded.files, info }, routes)
+}
+
+/// Id of the source that is checked out.
+#[must_use]
+pub fn main_id(profile: &Profile) -> Option<&str> {
+    profile.sources.iter().find(|source| source.main).map(|source| source.id.as_str())
+}
+
+/// Commit of the checkout that results are reported against, if it is read as it was committed.
+fn head_of_checkout(source: &crate::profile::Source, read: &sources::LoadedSource) -> Option<String> {
+    if source.main && !read.dirty() { read.work_tree.as_ref().and_then(|tree| tree.head.clone()) } else { None }
 }
 
 /// Whether the companion patch added or changed the line of a place.

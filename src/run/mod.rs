@@ -1,22 +1,27 @@
 //! The composer: profile and sources in, analysis out. The only module that knows all stages.
 
+mod base;
+pub mod baseline;
+mod changes;
 mod commands;
 mod error;
 mod inventory;
 pub mod lint;
 mod probe;
+mod renames;
 mod snippets;
 
 pub use commands::main;
 pub use error::RunError;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::findings::{Gap, GapKind};
 use crate::names::{ModuleId, ModuleInput, Program};
 use crate::profile::{Family, PathClass, PathClasses, Profile};
 use crate::routes::Routes;
-use crate::sources::{FileKind, LoadedSource};
+use crate::sources::{FileKind, LoadedFile, LoadedSource};
 use crate::syntax::{ModuleFacts, OpKind, extract_all};
 use crate::text::{FileId, Files, Span};
 use crate::values::{Assumptions, Engine};
@@ -43,6 +48,15 @@ impl Loaded {
         self.classes.class(self.source_of(module.file), &module.path)
     }
 
+    /// Facts of every Python file, for the analysis of another revision.
+    #[must_use]
+    pub fn known_facts(&self) -> KnownFacts {
+        let blobs: BTreeMap<FileId, &Arc<str>> =
+            self.sources.iter().flat_map(|source| &source.files).map(|file| (file.file, &file.blob)).collect();
+        let modules = self.program.modules.iter();
+        modules.filter_map(|module| Some((Arc::clone(blobs.get(&module.file)?), Arc::clone(&module.facts)))).collect()
+    }
+
     /// Source id of a file.
     #[must_use]
     pub fn source_of(&self, file: FileId) -> &str {
@@ -50,18 +64,26 @@ impl Loaded {
     }
 }
 
-/// Parses every Python file and builds the module table.
+/// Facts of Python files by blob id.
+pub type KnownFacts = BTreeMap<Arc<str>, Arc<ModuleFacts>>;
+
+/// Parses every Python file whose facts are not `known` and builds the module table.
 #[must_use]
-pub fn tabulate(profile: &Profile, files: Files, sources: Vec<LoadedSource>, threads: usize) -> Loaded {
+pub fn tabulate(profile: &Profile, files: Files, sources: Vec<LoadedSource>, known: &KnownFacts, threads: usize) -> Loaded {
     let mut gaps: Vec<Gap> = sources.iter().flat_map(|source| source.gaps.iter().cloned()).collect();
-    let mut wanted: Vec<(usize, FileId)> = Vec::new();
+    let mut wanted: Vec<(usize, &LoadedFile)> = Vec::new();
     for (at, source) in sources.iter().enumerate() {
-        wanted.extend(source.files.iter().filter(|file| file.kind == FileKind::Python).map(|file| (at, file.file)));
+        wanted.extend(source.files.iter().filter(|file| file.kind == FileKind::Python).map(|file| (at, file)));
     }
-    let texts: Vec<&str> = wanted.iter().map(|(_, file)| &*files.get(*file).text).collect();
-    let facts: Vec<ModuleFacts> = extract_all(&texts, threads);
+    let unknown: Vec<&LoadedFile> = wanted.iter().map(|(_, file)| *file).filter(|file| !known.contains_key(&file.blob)).collect();
+    let texts: Vec<&str> = unknown.iter().map(|file| &*files.get(file.file).text).collect();
+    let parsed = if texts.is_empty() { Vec::new() } else { extract_all(&texts, threads) };
+    let mut parsed: BTreeMap<FileId, Arc<ModuleFacts>> =
+        unknown.iter().map(|file| file.file).zip(parsed.into_iter().map(Arc::new)).collect();
     let mut inputs = Vec::with_capacity(wanted.len());
-    for ((source, file), facts) in wanted.into_iter().zip(facts) {
+    for (source, file) in wanted {
+        let facts = parsed.remove(&file.file).or_else(|| known.get(&file.blob).cloned());
+        let (file, Some(facts)) = (file.file, facts) else { continue };
         let text = files.get(file);
         if let Some(problem) = facts.problems.first() {
             gaps.push(Gap {

@@ -112,6 +112,75 @@ impl Git {
         self.repo.head().ok()?.peel_to_commit().ok().map(|commit| commit.id())
     }
 
+    /// Whether the clone lacks history.
+    #[must_use]
+    pub fn is_shallow(&self) -> bool {
+        self.repo.is_shallow()
+    }
+
+    /// Full id of the commit where two commits part: the first one itself if the second one contains it. `None` if the history does not say.
+    #[must_use]
+    pub fn merge_base(&self, one: &str, two: &str) -> Option<String> {
+        let (one, two) = (Oid::from_str(one).ok()?, Oid::from_str(two).ok()?);
+        if one == two || self.parents(two).contains(&one) {
+            return Some(one.to_string());
+        }
+        self.repo.merge_base(one, two).ok().map(|base| base.to_string())
+    }
+
+    /// Parents of a commit as it names them, also where a shallow clone ends.
+    fn parents(&self, commit: Oid) -> Vec<Oid> {
+        let Ok(object) = self.repo.odb().and_then(|odb| odb.read(commit).map(|object| object.data().to_vec())) else { return Vec::new() };
+        let text = String::from_utf8_lossy(&object);
+        let header = text.lines().take_while(|line| !line.is_empty());
+        header.filter_map(|line| Oid::from_str(line.strip_prefix("parent ")?).ok()).collect()
+    }
+
+    /// The parent at which a revision such as `HEAD^2` or `main~3` leaves a shallow clone.
+    #[must_use]
+    pub fn missing_parent(&self, revision: &str) -> Option<String> {
+        let (start, mut steps) = revision.split_at(revision.find(['~', '^'])?);
+        let mut at = self.repo.revparse_single(start).ok()?.peel_to_commit().ok()?.id();
+        while let Some(mark) = steps.chars().next().filter(|mark| matches!(mark, '~' | '^')) {
+            let digits: String = steps[1..].chars().take_while(char::is_ascii_digit).collect();
+            steps = &steps[1 + digits.len()..];
+            let number: usize = if digits.is_empty() { 1 } else { digits.parse().ok()? };
+            let (turns, which) = if mark == '~' { (number, 1) } else { (usize::from(number > 0), number) };
+            for _ in 0..turns {
+                let parent = *self.parents(at).get(which.checked_sub(1)?)?;
+                if self.repo.find_commit(parent).is_err() {
+                    return Some(parent.to_string());
+                }
+                at = parent;
+            }
+        }
+        None
+    }
+
+    /// Text of a regular file at a commit; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// As [`Git::resolve`]; if the file is too large or no text.
+    pub fn text_at(&self, commit: &str, path: &str, max_bytes: u64) -> Result<Option<String>, SourceError> {
+        let unreadable = |cause: String| SourceError::Unreadable { id: self.id.clone(), cause: format!("{path}: {cause}") };
+        let pinned = self.resolve(commit)?;
+        let tree = self.repo.find_tree(pinned.tree).map_err(|error| self.object_error(pinned.tree, "root tree", &error))?;
+        let entry = match tree.get_path(Path::new(path)) {
+            Ok(entry) if entry.kind() == Some(ObjectType::Blob) && entry.filemode() != 0o120_000 => entry,
+            Ok(_) => return Ok(None),
+            Err(error) if error.code() == ErrorCode::NotFound => return Ok(None),
+            Err(error) => return Err(unreadable(error.message().to_owned())),
+        };
+        let odb = self.odb()?;
+        let failed = |error: git2::Error| self.object_error(entry.id(), path, &error);
+        let (size, _) = odb.read_header(entry.id()).map_err(failed)?;
+        if size as u64 > max_bytes {
+            return Err(unreadable(format!("it has {size} bytes, more than the limit of {max_bytes}")));
+        }
+        let object = odb.read(entry.id()).map_err(failed)?;
+        String::from_utf8(object.data().to_vec()).map(Some).map_err(|_| unreadable("it is not UTF-8".to_owned()))
+    }
+
     /// Resolves a full commit id.
     ///
     /// # Errors

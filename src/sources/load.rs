@@ -18,7 +18,7 @@ use super::git::{Git, Listing, gap};
 use super::patch::parse;
 use super::read::{Texts, read_snapshot};
 use super::snapshot::Snapshot;
-use super::{LoadedFile, LoadedSource, SourceError, WorkTree};
+use super::{KnownTexts, LoadedFile, LoadedSource, Past, SourceError, WorkTree};
 use crate::profile::{PatchPin, Profile, Source};
 use crate::text::Files;
 
@@ -34,6 +34,10 @@ pub struct LoadOptions {
     pub allow_missing: bool,
     /// Folder of the profile, from which its relative paths start.
     pub base: PathBuf,
+    /// Texts that need not be read again.
+    pub known: KnownTexts,
+    /// Revision of the checked-out source that is read in place of the checkout.
+    pub past: Option<Past>,
 }
 
 impl LoadOptions {
@@ -102,7 +106,10 @@ fn read(profile: &Profile, source: &Source, options: &LoadOptions, loaded: &mut 
         let (id, commit, recorded, computed) = (id.to_owned(), commit.to_owned(), recorded.to_owned(), pinned.tree.to_string());
         loaded.problems.push(SourceError::TreeMismatch { id, commit, recorded, computed });
     }
-    note_work_tree(&git, Some(pinned.tree), loaded);
+    // What is checked out now says nothing about a past revision.
+    if options.past.as_ref().is_none_or(|past| past.source != id) {
+        note_work_tree(&git, Some(pinned.tree), loaded);
+    }
     let listing = git.list(pinned.tree)?;
     loaded.gaps.extend(listing.gaps.iter().cloned());
     let snapshot = match &source.patch {
@@ -110,7 +117,7 @@ fn read(profile: &Profile, source: &Source, options: &LoadOptions, loaded: &mut 
         None => listing.snapshot,
     };
     let odb = git.odb()?;
-    Ok(read_snapshot(id, &snapshot, git.common_folder(), &odb, profile.max_file_bytes))
+    Ok(read_snapshot(id, &snapshot, git.common_folder(), &odb, profile.max_file_bytes, &options.known))
 }
 
 /// The tree after the companion patch. If the patch cannot be applied, that is a problem of the source, and its files are read without the patch.
@@ -167,22 +174,35 @@ fn patched(
 /// The patch's bytes: from a file beside the profile, or from another source's pinned tree.
 fn patch_bytes(profile: &Profile, source: &Source, pin: &PatchPin, options: &LoadOptions) -> Result<Vec<u8>, SourceError> {
     let unavailable = |cause: String| SourceError::PatchUnavailable { id: source.id.clone(), cause };
-    let Some(holder) = &pin.source else {
-        let path = options.base.join(&pin.path);
-        let metadata = std::fs::metadata(&path).map_err(|error| unavailable(format!("`{}`: {}", pin.path, io_cause(&error))))?;
+    let on_disk = |path: &Path| {
+        let metadata = std::fs::metadata(path).map_err(|error| unavailable(format!("`{}`: {}", pin.path, io_cause(&error))))?;
         if !metadata.is_file() {
             return Err(unavailable(format!("`{}` is not a file", pin.path)));
         }
         if metadata.len() > MAX_PATCH {
             return Err(unavailable(format!("`{}` has {} bytes, more than the limit of {MAX_PATCH}", pin.path, metadata.len())));
         }
-        return std::fs::read(&path).map_err(|error| unavailable(format!("`{}`: {}", pin.path, io_cause(&error))));
+        std::fs::read(path).map_err(|error| unavailable(format!("`{}`: {}", pin.path, io_cause(&error))))
+    };
+    let Some(holder) = &pin.source else {
+        return match options.past.as_ref().and_then(|past| Some((past, past.beside_profile(&pin.path)?))) {
+            Some((past, path)) => {
+                read_bytes(&past.source, &past.repository, &past.commit, &path, MAX_PATCH).map_err(|error| unavailable(error.to_string()))
+            }
+            None => on_disk(&options.base.join(&pin.path)),
+        };
     };
     let other = profile.sources.iter().find(|other| other.id == *holder);
     let other = other.ok_or_else(|| unavailable(format!("the profile declares no source `{holder}`, which should hold `{}`", pin.path)))?;
-    let commit = other.commit.as_deref();
-    let commit = commit.ok_or_else(|| unavailable(format!("source `{holder}`, which holds `{}`, pins no commit", pin.path)))?;
     let path = options.path_of(other).map_err(|error| unavailable(error.to_string()))?;
+    // The checkout that results are reported against cannot pin itself; digest and tree still say which patch is meant.
+    let Some(commit) = other.commit.as_deref() else {
+        return if other.main {
+            on_disk(&path.join(&pin.path))
+        } else {
+            Err(unavailable(format!("source `{holder}`, which holds `{}`, pins no commit", pin.path)))
+        };
+    };
     read_bytes(holder, &path, commit, &pin.path, MAX_PATCH).map_err(|error| unavailable(error.to_string()))
 }
 

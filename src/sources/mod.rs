@@ -17,6 +17,7 @@ pub mod directory;
 pub mod embedded;
 mod error;
 pub mod git;
+mod known;
 mod load;
 pub mod patch;
 mod patch_names;
@@ -27,6 +28,7 @@ mod tests;
 pub mod tree;
 
 pub use error::SourceError;
+pub use known::{KnownTexts, Past};
 pub use load::{LoadOptions, load, load_source, read_text};
 
 /// What a file is, decided by its name (and its first line for scripts).

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::decode::{decode, kind_by_first_line, kind_by_name, may_be_script};
 use super::git::{file_gap, gap};
 use super::snapshot::{EXECUTABLE, Entry, LINK, SUBMODULE, Snapshot};
-use super::{FileKind, SourceError};
+use super::{FileKind, KnownTexts, SourceError};
 use crate::findings::{Gap, GapKind};
 use crate::text::TextFile;
 
@@ -59,8 +59,9 @@ enum Outcome {
     Gap(Gap),
 }
 
-/// Reads every file of interest. `objects` is the git folder to which `odb` belongs; `max_bytes` is the size limit of one file.
-pub(super) fn read_snapshot(id: &str, snapshot: &Snapshot, objects: &Path, odb: &Odb<'_>, max_bytes: u64) -> Texts {
+/// Reads every file of interest. `objects` is the git folder to which `odb` belongs; `max_bytes` is the size limit of one file. What is in `known`
+/// is not read again.
+pub(super) fn read_snapshot(id: &str, snapshot: &Snapshot, objects: &Path, odb: &Odb<'_>, max_bytes: u64, known: &KnownTexts) -> Texts {
     let source: Arc<str> = id.into();
     let mut out = Texts::default();
     let mut absent: Vec<(&[u8], Oid)> = Vec::new();
@@ -90,7 +91,13 @@ pub(super) fn read_snapshot(id: &str, snapshot: &Snapshot, objects: &Path, odb: 
             let own = own.as_ref().and_then(|repo| repo.odb().ok());
             let odb = own.as_ref().unwrap_or(odb);
             let mut budget = MAX_TOTAL;
-            files.iter().map(|file| read_within(&source, odb, file, max_bytes, &mut budget)).collect()
+            files
+                .iter()
+                .map(|file| match known_text(&source, known, file, max_bytes) {
+                    Some(text) => (text.file.text.len() as u64, Outcome::Text(text)),
+                    None => read_within(&source, odb, file, max_bytes, &mut budget),
+                })
+                .collect()
         })
         .collect();
     let mut total = 0_u64;
@@ -150,6 +157,16 @@ fn link_target(odb: &Odb<'_>, link: &Entry) -> Result<Vec<u8>, String> {
         Err(error) if error.code() == ErrorCode::NotFound => Err(format!("could not be read: object {} is absent", link.id)),
         Err(error) => Err(format!("could not be read: {}", error.message())),
     }
+}
+
+/// A file whose blob was read before.
+fn known_text(source: &Arc<str>, known: &KnownTexts, file: &Wanted<'_>, max_bytes: u64) -> Option<Text> {
+    let blob = file.entry.id.to_string();
+    let kind = file.kind?;
+    let path = std::str::from_utf8(file.path).ok()?;
+    let text = known.get(&blob, kind).filter(|text| text.text.len() as u64 <= max_bytes)?.elsewhere(Arc::clone(source), path);
+    let link_target = file.target.as_ref().map(|target| String::from_utf8_lossy(target).into_owned());
+    Some(Text { file: text, kind, blob, added: file.entry.added.clone(), link_target })
 }
 
 /// Reads one file, unless it has more than `max_bytes`, or more than is left of the source's `budget`, which it lowers. Gives the blob's size too.

@@ -190,11 +190,20 @@ pub(super) struct ResultItem<'a> {
     pub(super) related_locations: Vec<Location>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) code_flows: Vec<CodeFlow>,
+    pub(super) partial_fingerprints: Fingerprints,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) partial_fingerprints: Option<Fingerprints>,
+    pub(super) baseline_state: Option<BaselineState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) suppressions: Option<Vec<SuppressionItem>>,
     pub(super) properties: ResultProperties<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum BaselineState {
+    New,
+    Unchanged,
+    Updated,
 }
 
 #[derive(Serialize)]

@@ -4,15 +4,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::catalog::RULES;
-use crate::findings::fingerprint::LineHashes;
+use crate::findings::compare::Change;
+use crate::findings::fingerprint::Prints;
 use crate::findings::{Finding, Step};
-use crate::text::{ColumnUnit, FileId, Span, sanitize};
+use crate::text::{ColumnUnit, Span, sanitize};
 
 use super::super::Document;
 use super::super::places::{Anchor, Places};
 use super::model::{
-    CodeFlow, Fingerprints, Location, PhysicalLocation, Region, ResultItem, ResultKind, ResultMessage, ResultProperties, SuppressionItem,
-    SuppressionKind, Text, ThreadFlow, ThreadFlowLocation,
+    BaselineState, CodeFlow, Fingerprints, Location, PhysicalLocation, Region, ResultItem, ResultKind, ResultMessage, ResultProperties,
+    SuppressionItem, SuppressionKind, Text, ThreadFlow, ThreadFlowLocation,
 };
 use super::{artifact, severity};
 
@@ -32,14 +33,14 @@ pub(super) struct Results<'d, 'a> {
     document: &'d Document<'a>,
     places: &'d Places<'a>,
     show_suppressed: bool,
-    hashes: BTreeMap<FileId, LineHashes>,
+    prints: Prints<'a>,
     indices: BTreeMap<&'static str, usize>,
 }
 
 impl<'d, 'a> Results<'d, 'a> {
     pub(super) fn new(document: &'d Document<'a>, places: &'d Places<'a>, show_suppressed: bool) -> Self {
         let indices = RULES.iter().enumerate().map(|(at, rule)| (rule.id.as_str(), at)).collect();
-        Self { document, places, show_suppressed, hashes: BTreeMap::new(), indices }
+        Self { document, places, show_suppressed, prints: document.prints(), indices }
     }
 
     /// The result for one finding; `reason` is given for a suppressed one.
@@ -61,8 +62,13 @@ impl<'d, 'a> Results<'d, 'a> {
             locations: [primary],
             related_locations: related,
             code_flows,
-            partial_fingerprints: self.fingerprint(finding.primary),
+            partial_fingerprints: Fingerprints { primary_location_line_hash: self.prints.of(finding) },
             suppressions,
+            baseline_state: finding.change.map(|change| match change {
+                Change::New => BaselineState::New,
+                Change::Changed => BaselineState::Updated,
+                Change::Unchanged => BaselineState::Unchanged,
+            }),
             properties: ResultProperties {
                 symbol: sanitize(&finding.symbol),
                 source: sanitize(&self.document.files.get(finding.primary.file).source).into_owned(),
@@ -153,14 +159,6 @@ impl<'d, 'a> Results<'d, 'a> {
     fn step(&self, span: Span, message: &str) -> ThreadFlowLocation {
         let text = Text { text: escape_links(message).into_owned() };
         ThreadFlowLocation { location: Location { message: Some(text), ..location(span, self.document, self.places) } }
-    }
-
-    /// Fingerprint of the finding's own line, in whichever repository it lies.
-    fn fingerprint(&mut self, own: Span) -> Option<Fingerprints> {
-        let file = self.document.files.get(own.file);
-        let hashes = self.hashes.entry(own.file).or_insert_with(|| LineHashes::of(&file.text));
-        let primary_location_line_hash = hashes.line(file.line_of(own.start))?;
-        Some(Fingerprints { primary_location_line_hash })
     }
 }
 
