@@ -10,6 +10,8 @@ pub mod assembly;
 pub mod cache;
 pub mod checks;
 pub mod code_object;
+pub mod device;
+pub mod judge;
 pub mod matrix;
 pub mod metadata;
 pub mod report;
