@@ -9,9 +9,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod probe;
+mod runner;
 mod values;
 
 pub use probe::{ProbeArgs, ProbeCacheArgs, ProbeCommand, ProbeFormat, ProbeReportOptions};
+pub use runner::{DeviceRuntime, ProbeDeviceArgs, ProbeJudgeArgs};
 pub use values::{RuleRef, Selector, SourcePath, TraceTarget};
 
 use crate::catalog::Level;

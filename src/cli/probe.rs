@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use super::{EXIT_CODES, FailOn, REPORT, VERDICT};
+use super::{EXIT_CODES, FailOn, ProbeDeviceArgs, ProbeJudgeArgs, REPORT, VERDICT};
 
 /// Arguments of `probe`.
 #[derive(Args, Clone, Debug)]
-#[command(subcommand_required = true, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES)]
 pub struct ProbeArgs {
-    /// What to look at.
+    /// What to look at. By default the device, as `probe device` does.
     #[command(subcommand)]
-    pub command: ProbeCommand,
+    pub command: Option<ProbeCommand>,
 }
 
 /// What to look at.
@@ -22,6 +22,10 @@ pub struct ProbeArgs {
 pub enum ProbeCommand {
     /// Read a Triton cache: is each binary what its neighbours say, and what the contract asks for?
     Cache(ProbeCacheArgs),
+    /// Say which device is here: kernel, HSA and HIP have to agree.
+    Device(ProbeDeviceArgs),
+    /// Judge an evidence directory: is what ran what was requested?
+    Judge(ProbeJudgeArgs),
 }
 
 /// Arguments of `probe cache`.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
+use crate::probe::judge::evidence::EvidenceError;
 use crate::profile::ProfileErrors;
 use crate::render::output::OutputError;
 use crate::routes::callgraph::CallGraphError;
@@ -75,6 +76,10 @@ pub enum RunError {
         /// What to do.
         help: String,
     },
+    /// There is nothing to judge.
+    #[error(transparent)]
+    #[diagnostic(help("name a folder that `rlk-lint probe run` made, or one that an RL-Kernel run left"))]
+    Evidence(EvidenceError),
     /// A source could not be read where nothing works without it.
     #[error("{0}")]
     #[diagnostic(help("{}", .0.next_step()))]
@@ -86,7 +91,14 @@ impl RunError {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Demo(_) | Self::Output(_) | Self::CallGraph(_) | Self::Source(_) | Self::Cache { .. } | Self::Base { .. } => 4,
+            Self::Evidence(EvidenceError::NoManifest(_)) => 2,
+            Self::Evidence(_)
+            | Self::Demo(_)
+            | Self::Output(_)
+            | Self::CallGraph(_)
+            | Self::Source(_)
+            | Self::Cache { .. }
+            | Self::Base { .. } => 4,
             _ => 2,
         }
     }

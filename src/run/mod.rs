@@ -9,6 +9,7 @@ mod inventory;
 pub mod lint;
 mod probe;
 mod renames;
+mod runner;
 mod snippets;
 
 pub use commands::main;

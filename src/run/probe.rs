@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use super::commands::{colour, json, write_text};
 use super::error::RunError;
+use super::runner;
 use crate::catalog::Level;
-use crate::cli::{Cli, ProbeArgs, ProbeCacheArgs, ProbeCommand, ProbeFormat, ProbeReportOptions};
+use crate::cli::{Cli, ProbeArgs, ProbeCacheArgs, ProbeCommand, ProbeDeviceArgs, ProbeFormat, ProbeReportOptions};
 use crate::findings::order::Levels;
 use crate::findings::{Finding, Gap, Verdict, counts, finish, verdict};
 use crate::probe::{cache, checks, report};
@@ -15,7 +16,10 @@ use crate::text::Files;
 /// Runs a verb of `probe`.
 pub(super) fn probe(cli: &Cli, args: &ProbeArgs) -> Result<u8, RunError> {
     match &args.command {
-        ProbeCommand::Cache(args) => probe_cache(cli, args),
+        None => runner::device(&ProbeDeviceArgs::default()),
+        Some(ProbeCommand::Cache(args)) => probe_cache(cli, args),
+        Some(ProbeCommand::Device(args)) => runner::device(args),
+        Some(ProbeCommand::Judge(args)) => runner::judge(args),
     }
 }
 

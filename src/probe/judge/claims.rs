@@ -95,14 +95,7 @@ fn logs(evidence: &Evidence, request: &Request, observed: &Observed, found: &mut
     lines
 }
 
-fn route_line(
-    line: Result<RouteLine, String>,
-    number: u64,
-    file: &str,
-    request: &Request,
-    observed: &Observed,
-    found: &mut Findings,
-) {
+fn route_line(line: Result<RouteLine, String>, number: u64, file: &str, request: &Request, observed: &Observed, found: &mut Findings) {
     let mut tell = |state, reason, what: String| found.problem(Link::L8, state, reason, file, format!("line {number}: {what}"));
     let route = match line {
         Ok(route) => route,
@@ -127,7 +120,9 @@ fn route_line(
         }
         match route.get("actual") {
             Some(actual) if actual == request.contract => {}
-            Some(actual) => tell(State::Mismatch, "claim-other-contract", format!("it says actual={actual}, and the request is {}", request.contract)),
+            Some(actual) => {
+                tell(State::Mismatch, "claim-other-contract", format!("it says actual={actual}, and the request is {}", request.contract))
+            }
             None => tell(State::Incomplete, "claim-without-contract", "it does not say what ran".to_owned()),
         }
     }
@@ -213,7 +208,14 @@ fn identity(value: &Value) -> BTreeMap<String, Vec<String>> {
         .into_iter()
         .flatten()
         .map(|(name, operator)| {
-            let paths = ["/case_id", "/implementation", "/backend_id", "/execution_mode", "/provenance/actual_backend", "/provenance/strict_schedule"];
+            let paths = [
+                "/case_id",
+                "/implementation",
+                "/backend_id",
+                "/execution_mode",
+                "/provenance/actual_backend",
+                "/provenance/strict_schedule",
+            ];
             (name.clone(), paths.iter().map(|path| field(operator, path)).collect())
         })
         .collect()

@@ -111,6 +111,22 @@ pub struct Tile {
     pub num_warps: u32,
 }
 
+/// What the machine code of kernels with dot products has to be. Zero and empty are not checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CodeRules {
+    /// Exact set of matrix instructions.
+    pub instructions: Vec<String>,
+    /// Shape of the matrix instruction.
+    pub instr_shape: Vec<u64>,
+    /// Elements of an operand that one lane holds: four times kpack.
+    pub k_width: u64,
+    /// Depth of a tile.
+    pub block_k: u64,
+    /// Most vector registers that may be spilled.
+    pub vgpr_spills: u64,
+}
+
 /// Code that was checked, by kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -148,6 +164,9 @@ pub struct Baseline {
     pub forbidden: Vec<String>,
     /// Tiles.
     pub tiles: Vec<Tile>,
+    /// What the machine code has to be.
+    #[serde(default)]
+    pub rules: CodeRules,
     /// Identities of checked code.
     pub code: Vec<Code>,
 }
@@ -170,7 +189,7 @@ fn single<T: serde::de::DeserializeOwned>(
 ) -> Option<T> {
     let mut entries = evidence.of(role);
     let Some(entry) = entries.next() else {
-        found.problem(link, State::Incomplete, missing, "", format!("the evidence holds no {missing}").replace("no no-", "no "));
+        found.problem(link, State::Incomplete, missing, "", format!("the evidence holds no {}", missing.trim_start_matches("no-")));
         return None;
     };
     if let Some(second) = entries.next() {
@@ -206,7 +225,14 @@ pub fn baseline(evidence: &Evidence, found: &mut Findings) -> Option<Baseline> {
         && !baseline.tiles.is_empty()
         && baseline.tiles.iter().all(|tile| {
             let small = |number: u64| (1..=1 << 30).contains(&number);
-            small(tile.n) && small(tile.k) && small(tile.m.1) && tile.m.0 <= tile.m.1 && small(tile.block_m) && small(tile.block_n) && tile.num_warps > 0
+            small(tile.n)
+                && small(tile.k)
+                && small(tile.m.1)
+                && small(tile.m.0)
+                && tile.m.0 <= tile.m.1
+                && small(tile.block_m)
+                && small(tile.block_n)
+                && tile.num_warps > 0
         });
     if !sound {
         let what = "a size in it is zero, reversed or beyond reason, or it has no tiles, so no layout follows from it";

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::super::hex;
 use super::link::{Findings, Link, State};
 
 /// Schema of the manifest.
@@ -186,12 +187,6 @@ pub fn digest(path: &Path) -> std::io::Result<(String, u64)> {
     Ok((hex(&state.finalize()), size))
 }
 
-/// Lower-case hex.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Evidence {
     /// Opens a folder and checks every file against the manifest.
     ///
@@ -234,7 +229,13 @@ impl Evidence {
             let accepted = path == MANIFEST || files.binary_search_by(|entry| entry.path.as_str().cmp(path)).is_ok();
             // A file that was refused has its reason already.
             if !accepted && found.holds_file(path) {
-                found.problem(Link::L1, State::Incomplete, "file-not-listed", path, "the manifest does not list it, so nothing vouches for it");
+                found.problem(
+                    Link::L1,
+                    State::Incomplete,
+                    "file-not-listed",
+                    path,
+                    "the manifest does not list it, so nothing vouches for it",
+                );
             }
         }
         Ok(Self { root: root.to_path_buf(), files })
@@ -269,6 +270,12 @@ impl Evidence {
     #[must_use]
     pub fn path(&self, entry: &Entry) -> PathBuf {
         self.root.join(&entry.path)
+    }
+
+    /// Where a folder of the evidence lies.
+    #[must_use]
+    pub fn folder(&self, name: &str) -> PathBuf {
+        self.root.join(name)
     }
 
     /// A file as a stream.

@@ -87,7 +87,8 @@ pub fn judge(traces: &[Trace], recordings: &[Recording], baseline: &Baseline, re
     if !traces.is_empty() {
         let dispatches: u64 = observed.routes.values().map(|seen| seen.dispatches).sum();
         let files = traces.len();
-        let text = format!("{dispatches} dispatches on {} routes in {} processes, from {files} traces", observed.routes.len(), launching.len());
+        let text =
+            format!("{dispatches} dispatches on {} routes in {} processes, from {files} traces", observed.routes.len(), launching.len());
         found.fact(Link::L7, text);
     }
     observed
@@ -127,7 +128,10 @@ impl Check<'_> {
             for (name, launched) in &recording.launches {
                 let seen = by_name.get(name.as_str()).copied().unwrap_or(0);
                 if self.baseline.part(name).is_some() && seen < *launched {
-                    let what = format!("process {} launched {name} {launched} times outside of graphs, and {seen} dispatches were seen", recording.pid);
+                    let what = format!(
+                        "process {} launched {name} {launched} times outside of graphs, and {seen} dispatches were seen",
+                        recording.pid
+                    );
                     self.tell(State::Incomplete, "launches-lost", file, what, name);
                 }
             }
@@ -151,7 +155,8 @@ impl Check<'_> {
             let seen = by_name.get(name.as_str()).copied().unwrap_or(0);
             if seen != *planted {
                 complete = false;
-                let (reason, more) = if seen < *planted { ("canary-incomplete", "was lost") } else { ("canary-exceeded", "is of somebody else") };
+                let (reason, more) =
+                    if seen < *planted { ("canary-incomplete", "was lost") } else { ("canary-exceeded", "is of somebody else") };
                 let what = format!("{seen} of {planted} launches of {name} in process {pid} were seen: part of the collection {more}");
                 self.tell(State::Incomplete, reason, file, what, "");
             }
@@ -215,7 +220,8 @@ impl Check<'_> {
         let mut expected: BTreeMap<Launch, (u64, BTreeSet<&str>)> = BTreeMap::new();
         for step in &recording.steps {
             let Some(tile) = self.baseline.tile(&step.route, step.m, step.n, step.k) else {
-                let what = format!("route {} was driven with {}x{}x{}, and the baseline has no tile for it", step.route, step.m, step.n, step.k);
+                let what =
+                    format!("route {} was driven with {}x{}x{}, and the baseline has no tile for it", step.route, step.m, step.n, step.k);
                 self.tell(State::Incomplete, "step-without-tile", &recording.file, what, &step.route);
                 continue;
             };
@@ -284,7 +290,9 @@ impl Check<'_> {
         }
         alone += u64::from(open.is_some());
         if alone > 0 {
-            let what = format!("in process {pid} {alone} dispatches of the split schedule are partials without their sum, or sums without partials");
+            let what = format!(
+                "in process {pid} {alone} dispatches of the split schedule are partials without their sum, or sums without partials"
+            );
             let about = self.baseline.kernels.partial.clone();
             self.tell(State::Mismatch, "partial-without-reduce", file, what, &about);
         }
@@ -324,6 +332,7 @@ impl Check<'_> {
     }
 
     fn forbids(&self, name: &str) -> bool {
-        self.baseline.forbidden.iter().any(|pattern| matches(pattern, name)) && !self.request.allowed.iter().any(|pattern| matches(pattern, name))
+        self.baseline.forbidden.iter().any(|pattern| matches(pattern, name))
+            && !self.request.allowed.iter().any(|pattern| matches(pattern, name))
     }
 }

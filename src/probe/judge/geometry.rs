@@ -131,7 +131,8 @@ mod tests {
     use super::*;
 
     fn baseline() -> Baseline {
-        let tile = |route: &str, n, k, m, block_m, block_n, num_warps| Tile { route: route.to_owned(), n, k, m, block_m, block_n, num_warps };
+        let tile =
+            |route: &str, n, k, m, block_m, block_n, num_warps| Tile { route: route.to_owned(), n, k, m, block_m, block_n, num_warps };
         Baseline {
             wavefront: 64,
             chunk_k: 1024,
@@ -171,13 +172,13 @@ mod tests {
         assert_eq!(baseline.routes(&launch(Part::Mono, 256, [24, 1, 1])), ["qkv"]);
         assert_eq!(baseline.routes(&launch(Part::Mono, 256, [192, 1, 1])), ["qkv"]);
         for wrong in [
-            launch(Part::Mono, 256, [216, 1, 1]),    // nine tiles down
-            launch(Part::Mono, 256, [25, 1, 1]),     // no multiple of 24
-            launch(Part::Mono, 128, [24, 1, 1]),     // two waves
-            launch(Part::Mono, 256, [24, 2, 1]),     // a second row of workgroups
-            launch(Part::Partial, 128, [48, 1, 3]),  // a chunk is missing
-            launch(Part::Partial, 128, [48, 2, 4]),  // 17 rows have the other tile
-            launch(Part::Reduce, 256, [97, 1, 1]),   // 64 rows need 96
+            launch(Part::Mono, 256, [216, 1, 1]),   // nine tiles down
+            launch(Part::Mono, 256, [25, 1, 1]),    // no multiple of 24
+            launch(Part::Mono, 128, [24, 1, 1]),    // two waves
+            launch(Part::Mono, 256, [24, 2, 1]),    // a second row of workgroups
+            launch(Part::Partial, 128, [48, 1, 3]), // a chunk is missing
+            launch(Part::Partial, 128, [48, 2, 4]), // 17 rows have the other tile
+            launch(Part::Reduce, 256, [97, 1, 1]),  // 64 rows need 96
             launch(Part::Reduce, 256, [0, 1, 1]),
             launch(Part::Reduce, 128, [6, 1, 1]),
         ] {

@@ -183,7 +183,14 @@ pub fn chain(found: Findings) -> Chain {
             let facts: Vec<String> = facts.iter().filter(|(of, _)| *of == link).map(|(_, fact)| fact.clone()).collect();
             if own.is_empty() && facts.is_empty() {
                 let what = "nothing in the evidence is about this link".to_owned();
-                own.push(Problem { link, state: State::Incomplete, reason: "no-evidence", file: String::new(), what, about: String::new() });
+                own.push(Problem {
+                    link,
+                    state: State::Incomplete,
+                    reason: "no-evidence",
+                    file: String::new(),
+                    what,
+                    about: String::new(),
+                });
             }
             let state = own.iter().map(|problem| problem.state).max().unwrap_or(State::Pass);
             JudgedLink { link, name: link.word(), state, facts, problems: own }

@@ -103,5 +103,6 @@ pub fn judge(evidence: &Evidence, recordings: &[Recording], baseline: Option<&Ba
     }
     let candidates: BTreeSet<&str> = samples.iter().map(|(_, sample)| sample.candidate.as_str()).collect();
     let replays: u64 = recordings.iter().map(|recording| recording.replays_same).sum();
-    found.fact(Link::L9, format!("{} samples of {} candidates, {replays} replays equal to the eager call", samples.len(), candidates.len()));
+    found
+        .fact(Link::L9, format!("{} samples of {} candidates, {replays} replays equal to the eager call", samples.len(), candidates.len()));
 }

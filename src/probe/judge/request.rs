@@ -61,7 +61,11 @@ pub fn judge_request(request: &Request, found: &mut Findings) {
     }
     for source in &request.sources {
         if source.dirty {
-            tell(State::Mismatch, "source-dirty", format!("source '{}' differed from its commit {} when the run began", source.id, source.commit));
+            tell(
+                State::Mismatch,
+                "source-dirty",
+                format!("source '{}' differed from its commit {} when the run began", source.id, source.commit),
+            );
         }
         if source.commit.len() != 40 || !source.commit.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             tell(State::Incomplete, "source-unpinned", format!("source '{}' has no full commit id", source.id));
@@ -121,10 +125,17 @@ pub fn judge_environment(recordings: &[Recording], request: &Request, found: &mu
         found.problem(Link::L2, State::Mismatch, "versions-disagree", "", "the processes ran different versions of torch, Triton or HIP");
     }
     if request.libraries.is_empty() {
-        found.problem(Link::L2, State::Incomplete, "libraries-not-frozen", "request.json", "it names no library, so any could have been mapped");
+        found.problem(
+            Link::L2,
+            State::Incomplete,
+            "libraries-not-frozen",
+            "request.json",
+            "it names no library, so any could have been mapped",
+        );
     }
     if !recordings.is_empty() {
-        let mapped: BTreeSet<&String> = recordings.iter().filter_map(|recording| recording.libraries.as_ref()).flat_map(BTreeMap::keys).collect();
+        let mapped: BTreeSet<&String> =
+            recordings.iter().filter_map(|recording| recording.libraries.as_ref()).flat_map(BTreeMap::keys).collect();
         found.fact(Link::L2, format!("{} processes, {} mapped libraries", recordings.len(), mapped.len()));
     }
 }
@@ -144,7 +155,11 @@ fn libraries(recording: &Recording, request: &Request, found: &mut Findings) {
         match (request.libraries.get(name), digest) {
             (_, None) => tell(State::Incomplete, "library-unreadable", format!("process {pid} mapped {name}, which could not be read")),
             (None, Some(_)) => {
-                tell(State::Mismatch, "library-not-frozen", format!("process {pid} mapped {name}, which is not one of the frozen libraries"));
+                tell(
+                    State::Mismatch,
+                    "library-not-frozen",
+                    format!("process {pid} mapped {name}, which is not one of the frozen libraries"),
+                );
             }
             (Some(frozen), Some(digest)) if frozen != digest => {
                 tell(State::Mismatch, "library-differs", format!("process {pid} mapped another {name} than the frozen one"));

@@ -11,19 +11,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::{Process, Refusal, Shape, blocks_of, plain_name};
 
 /// Columns of the view, in the order in which they are read.
-const COLUMNS: [&str; 11] = [
-    "pid",
-    "name",
-    "agent_abs_index",
-    "queue_id",
-    "start",
-    "workgroup_x",
-    "workgroup_y",
-    "workgroup_z",
-    "grid_x",
-    "grid_y",
-    "grid_z",
-];
+const COLUMNS: [&str; 11] =
+    ["pid", "name", "agent_abs_index", "queue_id", "start", "workgroup_x", "workgroup_y", "workgroup_z", "grid_x", "grid_y", "grid_z"];
 
 fn refused(cause: rusqlite::Error) -> Refusal {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};

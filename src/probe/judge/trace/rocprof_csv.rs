@@ -117,7 +117,10 @@ pub fn read(input: impl Read, pid: Option<u64>) -> Result<BTreeMap<u64, Process>
         process.push(start, queue, Shape { kernel, agent, workgroup: Some(workgroup), blocks: blocks_of(grid, workgroup) });
     }
     let Some(pid) = pid else {
-        return Err(("trace-without-process", "its name does not begin with a process id, so nobody knows whose dispatches these are".to_owned()));
+        return Err((
+            "trace-without-process",
+            "its name does not begin with a process id, so nobody knows whose dispatches these are".to_owned(),
+        ));
     };
     Ok(BTreeMap::from([(pid, process)]))
 }

@@ -82,7 +82,11 @@ fn hides(config: &serde_json::Map<String, serde_json::Value>) -> Option<Refusal>
             "truncate" | "truncate_kernels" => "kernels-truncated",
             "minimum_output_data" | "minimum_output_bytes" => "collection-drops-small-files",
             "collection_periods" | "collection_period" | "collection-period" => "collection-timed",
-            "kernel_filter_include" | "kernel_filter_exclude" | "kernel_filter_range" | "kernel_include_regex" | "kernel_exclude_regex"
+            "kernel_filter_include"
+            | "kernel_filter_exclude"
+            | "kernel_filter_range"
+            | "kernel_include_regex"
+            | "kernel_exclude_regex"
             | "kernel_iteration_range" => "collection-filtered",
             _ => continue,
         };

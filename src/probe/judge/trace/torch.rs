@@ -110,7 +110,10 @@ pub fn read(input: impl Read, pid: Option<u64>) -> Result<BTreeMap<u64, Process>
         return Err(("trace-foreign", "it has no 'schemaVersion', so torch.profiler did not write it".to_owned()));
     }
     let Some(pid) = pid else {
-        return Err(("trace-without-process", "its name is not 'torch-<pid>….json', so nobody knows whose dispatches these are".to_owned()));
+        return Err((
+            "trace-without-process",
+            "its name is not 'torch-<pid>….json', so nobody knows whose dispatches these are".to_owned(),
+        ));
     };
     Ok(BTreeMap::from([(pid, process)]))
 }
