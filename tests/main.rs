@@ -7,7 +7,12 @@ mod companions;
 mod depth;
 mod determinism;
 mod diff_base;
+#[path = "support/elf.rs"]
+mod elf;
+#[path = "support/evidence.rs"]
+mod evidence;
 mod house;
+mod judge;
 #[path = "support/page.rs"]
 mod page;
 mod rules;

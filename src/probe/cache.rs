@@ -28,6 +28,9 @@ const MAX_FILES: usize = 64;
 /// What Triton writes beside the metadata of a kernel, and what this reads of it.
 const PARTS: [&str; 6] = ["source", "ttir", "ttgir", "llir", "amdgcn", "hsaco"];
 
+/// How a contradiction ends that says no more than that the cache lies where Triton did not make it.
+pub const COPIED: &str = "the cache was copied";
+
 /// One compiled kernel.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -289,11 +292,7 @@ fn children(path: &Path, kernel: &str, files: &BTreeSet<String>, text: &str) -> 
     }
     if !elsewhere.is_empty() {
         // The paths themselves are not repeated: a report does not depend on where a cache lies.
-        found.push(format!(
-            "the group file sends Triton to another folder for {} of {} files: the cache was copied",
-            elsewhere.len(),
-            listed.len()
-        ));
+        found.push(format!("the group file sends Triton to another folder for {} of {} files: {COPIED}", elsewhere.len(), listed.len()));
     }
     for extension in PARTS {
         let name = format!("{kernel}.{extension}");

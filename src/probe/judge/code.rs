@@ -14,6 +14,7 @@ use super::evidence::{Evidence, Role};
 use super::geometry::Part;
 use super::link::{Findings, Link, State};
 use super::recording::Recording;
+use super::request::FORBIDDEN;
 
 /// Schema of what was compiled again.
 pub const REPRODUCTION: &str = "rlk-lint/reproduction/v1";
@@ -54,7 +55,8 @@ pub fn judge_cache(evidence: &Evidence, baseline: &Baseline, request: &Request, 
         }
     };
     let file = |folder: &str, kernel: &str| format!("{CACHE}/{folder}/{kernel}").trim_end_matches('/').to_owned();
-    for problem in &read.contradictions {
+    // Evidence is carried to where it is judged; that its cache was, too, says nothing about the run.
+    for problem in read.contradictions.iter().filter(|problem| !problem.what.ends_with(cache::COPIED)) {
         let at = file(&problem.folder, &problem.kernel);
         found.problem(Link::L3, State::Mismatch, "cache-contradiction", &at, problem.what.clone());
     }
@@ -73,6 +75,13 @@ pub fn judge_cache(evidence: &Evidence, baseline: &Baseline, request: &Request, 
     }
     for (entry, part) in &family {
         let at = format!("{CACHE}/{}", entry.path());
+        for (name, value) in &entry.metadata.environment {
+            let set = !matches!(value.as_str(), "" | "0" | "null" | "false");
+            if set && FORBIDDEN.contains(&name.as_str()) {
+                let what = format!("it was compiled with {name} set");
+                found.problem(Link::L3, State::Mismatch, "forbidden-variable-in-cache", &at, what);
+            }
+        }
         code(entry, *part, &at, baseline, request, found);
         identities.cached.entry(entry.metadata.name.clone()).or_default().insert(entry.code.code_id.clone());
     }
@@ -277,9 +286,12 @@ pub fn judge_loaded(
                     format!("process {} loaded code {} for {}, which is no code that was checked", recording.pid, short(id), load.name);
                 tell(State::Mismatch, "code-not-checked", what);
             }
-            if !identities.cached.is_empty() && !identities.cached.get(&load.name).is_some_and(|ids| ids.contains(id)) {
+            let held = identities.cached.get(&load.name);
+            if !identities.cached.is_empty() && !held.is_some_and(|ids| ids.contains(id)) {
+                // A cache that holds nothing of the kernel may have lost it; one that holds another binary contradicts.
+                let state = if held.is_some() { State::Mismatch } else { State::Incomplete };
                 let what = format!("process {} loaded code {} for {}, which the cache does not hold", recording.pid, short(id), load.name);
-                tell(State::Mismatch, "code-not-in-cache", what);
+                tell(state, "code-not-in-cache", what);
             }
         }
         let launched = recording.launches.keys().chain(recording.captured.keys());

@@ -123,7 +123,7 @@ impl Check<'_> {
         }
         let canary = self.canary(file, &by_name, recording);
         self.devices(file, process);
-        let launches = self.layouts(file, process, &counts);
+        let (launches, unclear) = self.layouts(file, process, &counts);
         if recording.steps.is_empty() {
             for (name, launched) in &recording.launches {
                 let seen = by_name.get(name.as_str()).copied().unwrap_or(0);
@@ -136,7 +136,7 @@ impl Check<'_> {
                 }
             }
         } else {
-            self.steps(file, &launches, recording, canary);
+            self.steps(file, &launches, recording, &|part| canary && !unclear.contains(&part));
         }
         self.order(file, process, recording.pid);
         canary
@@ -176,9 +176,11 @@ impl Check<'_> {
     }
 
     /// Every dispatch of the family by its layout; one that no shape leads to is a mismatch.
-    fn layouts(&mut self, file: &str, process: &Process, counts: &[u64]) -> BTreeMap<Launch, u64> {
+    /// Also the kernels of which some dispatch has no layout.
+    fn layouts(&mut self, file: &str, process: &Process, counts: &[u64]) -> (BTreeMap<Launch, u64>, BTreeSet<Part>) {
         let mut launches: BTreeMap<Launch, u64> = BTreeMap::new();
         let mut unknown: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut unclear: BTreeSet<Part> = BTreeSet::new();
         for (shape, count) in process.shapes.iter().zip(counts) {
             let name = process.name(shape);
             let Some(part) = self.baseline.part(name) else { continue };
@@ -189,7 +191,10 @@ impl Check<'_> {
                     let what = format!("a dispatch of {name} has a grid that is no multiple of its workgroup {workgroup:?}");
                     self.tell(State::Mismatch, "geometry-impossible", file, what, name);
                 }
-                _ => *unknown.entry(name).or_default() += count,
+                _ => {
+                    *unknown.entry(name).or_default() += count;
+                    unclear.insert(part);
+                }
             }
         }
         for (name, count) in unknown {
@@ -212,11 +217,11 @@ impl Check<'_> {
                 seen.kernels.insert(name.clone());
             }
         }
-        launches
+        (launches, unclear)
     }
 
     /// Compares what was seen with what the exerciser drove, dispatch by dispatch.
-    fn steps(&mut self, file: &str, seen: &BTreeMap<Launch, u64>, recording: &Recording, canary: bool) {
+    fn steps(&mut self, file: &str, seen: &BTreeMap<Launch, u64>, recording: &Recording, complete: &dyn Fn(Part) -> bool) {
         let mut expected: BTreeMap<Launch, (u64, BTreeSet<&str>)> = BTreeMap::new();
         for step in &recording.steps {
             let Some(tile) = self.baseline.tile(&step.route, step.m, step.n, step.k) else {
@@ -244,8 +249,11 @@ impl Check<'_> {
                 self.tell(State::Mismatch, "dispatches-unrequested", file, what, &about);
             } else if count < wanted {
                 // Only a collection that lost nothing can show that something did not run.
-                let (state, reason) =
-                    if canary { (State::Mismatch, "dispatches-missing") } else { (State::Incomplete, "dispatches-not-seen") };
+                let (state, reason) = if complete(launch.part) {
+                    (State::Mismatch, "dispatches-missing")
+                } else {
+                    (State::Incomplete, "dispatches-not-seen")
+                };
                 let what = format!("{count} of {wanted} dispatches of {layout} were seen for {about}");
                 self.tell(state, reason, file, what, &about);
             }

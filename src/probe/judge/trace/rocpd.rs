@@ -10,9 +10,10 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{Process, Refusal, Shape, blocks_of, plain_name};
 
-/// Columns of the view, in the order in which they are read.
-const COLUMNS: [&str; 11] =
-    ["pid", "name", "agent_abs_index", "queue_id", "start", "workgroup_x", "workgroup_y", "workgroup_z", "grid_x", "grid_y", "grid_z"];
+/// Names of the column with the device's number, by version.
+const AGENT: [&str; 3] = ["agent_abs_index", "agent_absolute_index", "agent_index"];
+/// Columns of the view that are needed besides it, in the order in which they are read.
+const COLUMNS: [&str; 10] = ["pid", "name", "queue_id", "start", "workgroup_x", "workgroup_y", "workgroup_z", "grid_x", "grid_y", "grid_z"];
 
 fn refused(cause: rusqlite::Error) -> Refusal {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
@@ -50,13 +51,20 @@ pub fn read(path: &Path) -> Result<BTreeMap<u64, Process>, Refusal> {
         .prepare("SELECT name FROM pragma_table_info('kernels')")
         .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
         .map_err(refused)?;
+    let agent = AGENT.into_iter().find(|name| present.iter().any(|other| other == name)).unwrap_or("NULL");
     let missing: Vec<&str> = COLUMNS.into_iter().filter(|column| !present.iter().any(|other| other == column)).collect();
     if !missing.is_empty() {
         return Err(("trace-foreign", format!("its view 'kernels' lacks {}", missing.join(", "))));
     }
+    // The view joins tables and leaves out what does not join; then dispatches are there that nobody sees.
+    let count = |table: &str| database.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0)).map_err(refused);
+    let (all, shown) = (count("rocpd_kernel_dispatch")?, count("kernels")?);
+    if all != shown {
+        return Err(("trace-truncated", format!("its view 'kernels' shows {shown} of {all} dispatches")));
+    }
     let mut processes: BTreeMap<u64, Process> = BTreeMap::new();
     let mut kernels: BTreeMap<String, u64> = BTreeMap::new();
-    let mut query = database.prepare(&format!("SELECT {} FROM kernels", COLUMNS.join(", "))).map_err(refused)?;
+    let mut query = database.prepare(&format!("SELECT {}, {agent} FROM kernels", COLUMNS.join(", "))).map_err(refused)?;
     let mut rows = query.query([]).map_err(refused)?;
     while let Some(row) = rows.next().map_err(refused)? {
         let number = |column: usize| {
@@ -79,10 +87,15 @@ pub fn read(path: &Path) -> Result<BTreeMap<u64, Process>, Refusal> {
             process.kernels.insert(kernel, name.to_owned());
         }
         let size = |column: usize| row.get::<_, u32>(column).map_err(refused);
-        let workgroup = [size(5)?, size(6)?, size(7)?];
-        let grid = [size(8)?, size(9)?, size(10)?];
-        let shape = Shape { kernel, agent: number(2)?, workgroup: Some(workgroup), blocks: blocks_of(grid, workgroup) };
-        process.push(number(4)?, size(3)?, shape);
+        let workgroup = [size(4)?, size(5)?, size(6)?];
+        let grid = [size(7)?, size(8)?, size(9)?];
+        let shape = Shape {
+            kernel,
+            agent: row.get::<_, Option<i64>>(10).map_err(refused)?.and_then(|index| u64::try_from(index).ok()).unwrap_or(u64::MAX),
+            workgroup: Some(workgroup),
+            blocks: blocks_of(grid, workgroup),
+        };
+        process.push(number(3)?, size(2)?, shape);
     }
     // The architecture is a fact of its own; a database without it is still an observation.
     let agents: Vec<(i64, String)> = database
