@@ -240,6 +240,9 @@ pub struct BaselineCheckArgs {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXIT_CODES)]
 pub struct DemoArgs {
+    /// Write the Stage 0 record of the built-in sources instead of their findings.
+    #[arg(long)]
+    pub stage0: bool,
     /// How findings are written.
     #[command(flatten)]
     pub report: ReportOptions,

@@ -24,7 +24,7 @@ pub(super) fn is_dotted(name: &str) -> bool {
 }
 
 /// Whether `pattern` is a dotted name whose last part may end in `*`, or be `*`.
-fn is_pattern(pattern: &str) -> bool {
+pub(super) fn is_pattern(pattern: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(stem) => is_dotted(stem) || stem.strip_suffix('.').is_some_and(is_dotted),
         None => is_dotted(pattern),

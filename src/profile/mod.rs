@@ -22,6 +22,7 @@ mod reader;
 mod source;
 #[cfg(test)]
 mod tests;
+pub mod workload;
 
 pub use classes::{PathClasses, RuleLevels};
 pub use error::{Document, Label, Mistake, Place, ProfileErrors};
@@ -231,6 +232,8 @@ pub struct Profile {
     pub path_levels: Vec<(String, String, Level)>,
     /// Options by rule id; each is one that the rule has, of the type of its default.
     pub options: BTreeMap<String, BTreeMap<String, toml::Value>>,
+    /// Model, regions, and what a decision weighs.
+    pub workload: workload::Workload,
     /// Names that a `sources.json` pins and no source has, with the name of that file.
     pub unused_pins: Vec<(String, String)>,
     /// Largest file that is read, in bytes.

@@ -8,13 +8,27 @@ use toml::de::DeTable;
 use super::error::{Document, Mistake, ProfileErrors};
 use super::reader::{Notes, Placed, Section};
 use super::source::Draft;
-use super::{DEFAULT_MAX_FILE_BYTES, Input, Profile, ReadPins, SCHEMA, family, levels, pins, platform, probe, source};
+use super::{DEFAULT_MAX_FILE_BYTES, Input, Profile, ReadPins, SCHEMA, family, levels, pins, platform, probe, source, workload};
 
 /// Profiles larger than this, in bytes, are refused unread.
 const MAX_PROFILE_BYTES: usize = 1 << 20;
 const MAX_MAX_FILE_BYTES: i64 = 1 << 30;
-const KEYS: &[&str] =
-    &["schema", "max-file-bytes", "platform", "source", "pins", "family", "entry", "paths", "rules", "rules-for", "probe"];
+const KEYS: &[&str] = &[
+    "schema",
+    "max-file-bytes",
+    "platform",
+    "source",
+    "pins",
+    "family",
+    "entry",
+    "paths",
+    "rules",
+    "rules-for",
+    "probe",
+    "workload",
+    "region",
+    "decision",
+];
 
 impl Profile {
     /// Parses and validates a profile. `read_pins` supplies the text of each `sources.json` that it names.
@@ -71,6 +85,7 @@ fn validate(notes: &mut Notes, table: &DeTable<'_>, input: &Input<'_>, read_pins
     let paths = levels::read_paths(notes, &root, &ids);
     let rules = levels::read_rules(notes, &root, &ids);
     let probe = probe::read(notes, &root, &ids);
+    let workload = workload::read(notes, &root, input.file);
     Profile {
         backend: platform.backend,
         arch: platform.arch,
@@ -84,6 +99,7 @@ fn validate(notes: &mut Notes, table: &DeTable<'_>, input: &Input<'_>, read_pins
         path_levels: rules.path_levels,
         options: rules.options,
         unused_pins,
+        workload,
         max_file_bytes: max_file_bytes.unwrap_or(DEFAULT_MAX_FILE_BYTES),
         probe,
     }

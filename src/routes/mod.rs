@@ -13,7 +13,7 @@ mod family;
 pub use bindings::{Binding, BindingKind};
 pub use callsites::{Callsite, CallsiteKind, Certainty, Status};
 pub use chains::Hop;
-pub use family::{Reach, target_name};
+pub use family::{Reach, fits, target_name};
 
 use crate::names::{GlobalScope, ModuleId, Program};
 use crate::profile::{Family, PathClass};

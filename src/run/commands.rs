@@ -215,6 +215,11 @@ fn demo(cli: &Cli, args: &cli::DemoArgs) -> Result<u8, RunError> {
     embedded::materialise(folder.path()).map_err(RunError::Demo)?;
     let text = embedded::profile_text().unwrap_or_default();
     let opened = lint::open_text(text, "rlk-lint.toml", folder.path().to_path_buf(), &Request::default())?;
+    if args.stage0 {
+        let (document, _) = stage0(opened, 0)?;
+        write_text(args.report.output.as_deref(), &json(&document))?;
+        return Ok(0);
+    }
     let linted = judge(opened, &args.report, &Request::default())?;
     write_reports(cli, &linted, &args.report)?;
     let would = exit_code(linted.info.verdict, args.report.exit_zero);
@@ -223,6 +228,17 @@ fn demo(cli: &Cli, args: &cli::DemoArgs) -> Result<u8, RunError> {
     }
     // The demo succeeds if it could look at everything, whatever it found.
     Ok(if matches!(linted.info.verdict, Verdict::Incomplete | Verdict::Nothing) { would } else { 0 })
+}
+
+/// The Stage 0 record of an opened profile, and whether everything could be seen as declared.
+fn stage0(opened: lint::Opened, threads: usize) -> Result<(crate::stage0::Record, bool), RunError> {
+    let (profile, label, loaded) = lint::load(opened, threads)?;
+    let assumptions = assumptions(&profile);
+    let analysis = analyse_all(&profile, &loaded, &assumptions);
+    let keys: Vec<&str> = profile.families.iter().flat_map(|family| family.keys.iter().map(String::as_str)).collect();
+    let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
+    let complete = !loaded.gaps.iter().any(|gap| gap.kind.is_fatal() && !gap.allowed);
+    Ok((super::record::record(&profile, &label, &loaded, &analysis, &snippets), complete))
 }
 
 /// Writes every report that was asked for. An incomplete run writes no SARIF, which would close alerts that it did not look at.

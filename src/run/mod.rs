@@ -10,6 +10,7 @@ pub mod lint;
 mod probe;
 mod renames;
 mod runner;
+pub mod record;
 mod snippets;
 
 pub use commands::main;

@@ -6,7 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
+pub mod baseline;
+pub mod eval;
 pub mod inventory;
+pub mod regions;
+pub mod shapes;
 
 pub use inventory::Inventory;
 
@@ -316,6 +320,10 @@ pub struct Baseline {
     pub rows: Vec<BaselineRow>,
     /// Configurations that the selection function's module defines.
     pub constants: Vec<ConstantRow>,
+    /// Kernels with the options that make them another binary.
+    pub specializations: Vec<Specialization>,
+    /// What stopped the evaluation of warmup, if anything did.
+    pub warmup_not_evaluated: Option<NotEvaluated>,
     /// Pinned constants of the contract.
     pub pinned: Vec<PinnedRow>,
     /// What evaluation had to take for granted.
@@ -340,8 +348,8 @@ pub struct BaselineRow {
 pub struct Interval {
     /// The rows.
     pub rows: Rows,
-    /// Name of the configuration: that of its constant, or its fields.
-    pub configuration: String,
+    /// Name of the configuration: that of its constant, or its fields; `None` if it could not be evaluated.
+    pub configuration: Option<String>,
     /// Fields in order.
     pub fields: Vec<Field>,
     /// `single` or `split`; `None` if the launch function could not be evaluated.
@@ -354,7 +362,7 @@ pub struct Interval {
     pub workspace: Option<String>,
     /// Those bytes at the ends of the interval; the last is `None` where nothing bounds the rows.
     pub workspace_bytes: Option<(i64, Option<i64>)>,
-    /// Why the schedule is missing.
+    /// Why the configuration or the schedule is missing.
     pub not_evaluated: Option<NotEvaluated>,
     /// The configuration, and the comparisons that chose it.
     pub at: Vec<Place>,
@@ -416,6 +424,20 @@ pub struct ServedRows {
     pub shape: String,
     /// Rows.
     pub rows: Rows,
+}
+
+/// A kernel with its options.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Specialization {
+    /// Kernel.
+    pub kernel: String,
+    /// Keyword arguments.
+    pub options: Vec<Field>,
+    /// Shapes that launch it, with their rows.
+    pub serves: Vec<ServedRows>,
+    /// Warmup calls that compile it; `None` if warmup could not be evaluated.
+    pub warmed_by: Option<Vec<Place>>,
 }
 
 /// A constant that no candidate may change.

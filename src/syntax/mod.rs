@@ -12,10 +12,13 @@ mod patterns;
 mod scan;
 pub mod shell;
 mod statements;
+pub mod tree;
+mod tree_lower;
 
 pub use facts::*;
 pub use lower::extract;
 pub use parallel::extract_all;
+pub use tree_lower::trees;
 
 /// Stack, in bytes, that a thread needs to call [`extract`] on any input.
 pub const STACK_BYTES: usize = 512 << 20;

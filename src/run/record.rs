@@ -1,0 +1,142 @@
+//! The Stage 0 record of an analysis.
+
+use std::collections::BTreeMap;
+
+use super::inventory::inventory;
+use super::{Analysis, Loaded, counts};
+use crate::names::ModuleId;
+use crate::profile::Profile;
+use crate::rules::Snippet;
+use crate::stage0::baseline::{self, Evaluation, Modules};
+use crate::stage0::eval::{Evaluator, Facts, STACK_BYTES};
+use crate::stage0::regions::{self, Assigned};
+use crate::stage0::{Baseline, Candidates, Decision, Fact, PhaseRow, Place, Record, Rows, SCHEMA, ShapeRow, Workload, shapes};
+use crate::text::Span;
+use crate::values::{Engine, Object};
+
+/// Line of a span.
+pub(super) fn place(loaded: &Loaded, span: Span) -> Place {
+    let file = loaded.files.get(span.file);
+    Place { source: file.source.to_string(), path: file.path.to_string(), line: file.line_of(span.start) }
+}
+
+/// Names of modules that production code replaces in other modules.
+fn replaced(loaded: &Loaded, engine: &Engine<'_>) -> BTreeMap<(ModuleId, String), Span> {
+    let mut out = BTreeMap::new();
+    for install in &engine.installs {
+        let Object::Module(module) = engine.get(install.owner) else { continue };
+        let scope = engine.scope_of(install.installer);
+        let from = loaded.program.module_of(scope);
+        if from == module || !counts(loaded.class_of(from)) {
+            continue;
+        }
+        let range = loaded.program.scope(scope).ops[install.op as usize].range;
+        out.entry((module, engine.text(install.name).to_owned())).or_insert_with(|| loaded.program.span(scope, range));
+    }
+    out
+}
+
+fn workload(profile: &Profile, place: &dyn Fn(Span) -> Place) -> Workload {
+    let declared = &profile.workload;
+    let mut facts = Vec::new();
+    let mut add = |name: &str, size: crate::profile::workload::Size| {
+        facts.push(Fact { name: name.to_owned(), value: size.value, at: place(size.span) });
+    };
+    for (name, size) in declared.model.iter().flat_map(|model| &model.sizes) {
+        add(name, *size);
+    }
+    for (side, ranks) in [("training", declared.training), ("rollout", declared.rollout)] {
+        if let Some(ranks) = ranks {
+            add(&format!("{side}-tp"), ranks.tp);
+            add(&format!("{side}-cp"), ranks.cp);
+        }
+    }
+    let phases = declared.phases.iter().map(|phase| PhaseRow {
+        id: phase.id.clone(),
+        side: shapes::side(phase.side),
+        gemm: phase.gemm.map(|gemm| gemm.word().to_owned()).unwrap_or_default(),
+        rows: Rows { from: phase.from, to: phase.to },
+        at: place(phase.span),
+    });
+    Workload {
+        model: declared.model.as_ref().map(|model| model.name.clone()).unwrap_or_default(),
+        dtype: declared.model.as_ref().map(|model| model.dtype.clone()).unwrap_or_default(),
+        facts,
+        phases: phases.collect(),
+    }
+}
+
+/// Runs the evaluation on a thread with the stack that it needs.
+fn evaluate(profile: &Profile, loaded: &Loaded, engine: &Engine<'_>, shapes: &[ShapeRow]) -> Baseline {
+    let replaced = replaced(loaded, engine);
+    let work = || {
+        let declared = &profile.workload;
+        let Some(evaluated) = &declared.evaluated else { return baseline::nothing(shapes, "the profile has no [workload.evaluated]") };
+        let dtype = declared.model.as_ref().map_or("bfloat16", |model| model.dtype.as_str());
+        let main = profile.sources.iter().position(|source| source.main).unwrap_or(0);
+        let program = &loaded.program;
+        let find = |name: &str| program.strings.find(name).and_then(|sym| program.find(sym, main));
+        let names = |module: ModuleId| {
+            let mut names: Vec<String> = program.module(module).bound.iter().map(|sym| program.strings.text(*sym).to_owned()).collect();
+            names.sort();
+            names
+        };
+        let place = |span: Span| place(loaded, span);
+        let facts = Facts { program, files: &loaded.files, known: &profile.known, environment: &profile.environment, replaced: &replaced };
+        let mut evaluator = Evaluator::new(facts);
+        let modules = Modules { find: &find, names: &names, place: &place };
+        let Evaluation { baseline, .. } = baseline::evaluate(&mut evaluator, evaluated, dtype, shapes, &declared.regions, &modules);
+        baseline
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        match thread.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(baseline)) => baseline,
+            // No thread, or a panic in it: nothing was evaluated, and every cell says so.
+            Ok(Err(_)) => baseline::nothing(shapes, "the evaluator failed"),
+            Err(_) => baseline::nothing(shapes, "the system gives no thread with enough stack"),
+        }
+    })
+}
+
+/// Writes the record of an analysis.
+#[must_use]
+pub fn record(profile: &Profile, label: &str, loaded: &Loaded, analysis: &Analysis<'_>, snippets: &[Snippet]) -> Record {
+    let place = |span: Span| place(loaded, span);
+    let class_of = |module| loaded.class_of(module);
+    let input = regions::Input { engine: &analysis.engine, routes: &analysis.routes, profile, class_of: &class_of, place: &place };
+    let Assigned { regions, assignments, unassigned } = regions::assign(&input);
+    let shapes = shapes::derive(&profile.workload, &place);
+    let baseline = evaluate(profile, loaded, &analysis.engine, &shapes);
+    Record {
+        schema: SCHEMA.to_owned(),
+        profile: label.to_owned(),
+        inventory: inventory(profile, loaded, analysis, snippets),
+        regions,
+        assignments,
+        unassigned,
+        workload: workload(profile, &place),
+        shapes,
+        baseline,
+        candidates: Candidates {
+            contract: String::new(),
+            may_vary: Vec::new(),
+            pinned: Vec::new(),
+            rows: Vec::new(),
+            excluded: Vec::new(),
+        },
+        decision: Decision {
+            outcome: "no-go".to_owned(),
+            region: None,
+            workload: Vec::new(),
+            candidates: Vec::new(),
+            ranking: Vec::new(),
+            criteria: Vec::new(),
+            blockers: Vec::new(),
+            follow_up: None,
+        },
+        contradictions: Vec::new(),
+        unsupported: Vec::new(),
+        evidence: Vec::new(),
+    }
+}
