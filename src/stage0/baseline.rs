@@ -189,34 +189,64 @@ impl Growing {
     }
 }
 
-/// Joins neighbours with the same answer.
+/// Joins neighbours with the same answer. Options that come back to an earlier value while everything else stays the same (a flag for sizes that divide
+/// evenly, say) would cut a range into hundreds of pieces; there one interval lists all their values.
 fn join(parts: Vec<Growing>) -> Vec<Interval> {
-    let mut out: Vec<Growing> = Vec::new();
+    let mut runs: Vec<Vec<Growing>> = Vec::new();
     for part in parts {
-        match out.last_mut() {
-            Some(last) if same(&last.interval, &part.interval) => {
-                last.to = part.to;
-                for at in part.interval.at {
-                    if !last.interval.at.contains(&at) {
-                        last.interval.at.push(at);
-                    }
-                }
-            }
-            _ => out.push(part),
+        match runs.last_mut() {
+            Some(run) if run.last().is_some_and(|last| same(&last.interval, &part.interval)) => match run.last_mut() {
+                Some(last) if last.interval.launches == part.interval.launches => absorb(last, part),
+                _ => run.push(part),
+            },
+            _ => runs.push(vec![part]),
         }
     }
-    out.into_iter().map(Growing::finish).collect()
+    let mut out = Vec::new();
+    for run in runs {
+        let returns = (0..run.len()).any(|at| run[..at].iter().any(|before| before.interval.launches == run[at].interval.launches));
+        let mut parts = run.into_iter();
+        if returns && let Some(mut all) = parts.next() {
+            for part in parts {
+                for (launch, other) in all.interval.launches.iter_mut().zip(&part.interval.launches) {
+                    for (option, other) in launch.options.iter_mut().zip(&other.options) {
+                        if !option.value.split(" or ").any(|known| known == other.value) {
+                            option.value = format!("{} or {}", option.value, other.value);
+                        }
+                    }
+                }
+                absorb(&mut all, part);
+            }
+            out.push(all.finish());
+        } else {
+            out.extend(parts.map(Growing::finish));
+        }
+    }
+    out
 }
 
-/// Whether two intervals give the same answer. The places that led there do not count.
+fn absorb(all: &mut Growing, part: Growing) {
+    all.to = part.to;
+    for at in part.interval.at {
+        if !all.interval.at.contains(&at) {
+            all.interval.at.push(at);
+        }
+    }
+}
+
+/// Whether two intervals give the same answer, whatever the values of launch options. The places that led there do not count.
 fn same(a: &Interval, b: &Interval) -> bool {
+    let shape = |interval: &Interval| -> Vec<(String, Vec<String>, Vec<String>)> {
+        let names = |launch: &Launch| launch.options.iter().map(|option| option.name.clone()).collect();
+        interval.launches.iter().map(|launch| (launch.kernel.clone(), launch.grid.clone(), names(launch))).collect()
+    };
     a.configuration == b.configuration
         && a.fields == b.fields
         && a.schedule == b.schedule
         && a.chunks == b.chunks
-        && a.launches == b.launches
         && a.workspace == b.workspace
         && a.not_evaluated == b.not_evaluated
+        && shape(a) == shape(b)
 }
 
 /// What evaluates one shape.
@@ -253,7 +283,16 @@ fn selected(value: &Value, tests: &[Span], place: PlaceOf<'_>) -> Interval {
     Interval { configuration: Some(value.shown()), fields: fields_of(value), at, ..empty() }
 }
 
-fn row(evaluator: &mut Evaluator<'_>, functions: &Functions<'_>, shape: &ShapeRow, place: PlaceOf<'_>) -> BaselineRow {
+/// Rows of shapes by kernel and options.
+type Binaries = BTreeMap<(String, Vec<Field>), Vec<ServedRows>>;
+
+fn row(
+    evaluator: &mut Evaluator<'_>,
+    functions: &Functions<'_>,
+    shape: &ShapeRow,
+    binaries: &mut Binaries,
+    place: PlaceOf<'_>,
+) -> BaselineRow {
     let args = [shape.m, shape.n, shape.k].map(|dim| Value::Number(number(dim)));
     let chosen = evaluator.pieces(functions.selector, &args, range(shape.rows), false, functions.selector_at);
     let mut parts: Vec<Growing> = Vec::new();
@@ -264,6 +303,17 @@ fn row(evaluator: &mut Evaluator<'_>, functions: &Functions<'_>, shape: &ShapeRo
                 parts.push(Growing { from: piece.from, to: piece.to, interval, grids: Vec::new(), workspace: None });
             }
             Ok((value, trace)) => parts.extend(launches(evaluator, functions, shape, &piece, value, trace, place)),
+        }
+    }
+    for part in &parts {
+        for launch in &part.interval.launches {
+            let served = ServedRows { shape: shape.id.clone(), rows: rows(part.from, part.to) };
+            let list = binaries.entry((launch.kernel.clone(), launch.options.clone())).or_default();
+            match list.last_mut() {
+                // Rows between that launch it with other options are listed there.
+                Some(last) if last.shape == served.shape => last.rows.to = served.rows.to,
+                _ => list.push(served),
+            }
         }
     }
     let intervals = join(parts);
@@ -444,8 +494,9 @@ pub fn evaluate(
     }
     let Some(at) = selector_at else { return Evaluation { baseline, configurations: Vec::new(), launcher: None, class: None } };
     let functions = Functions { selector: &selector, launcher: launcher_value.as_ref(), chunk, dtype, selector_at: at, launcher_at };
+    let mut binaries = Binaries::new();
     for shape in shapes {
-        let mut row = row(evaluator, &functions, shape, place);
+        let mut row = row(evaluator, &functions, shape, &mut binaries, place);
         if let Some(stop) = &launcher_stop {
             for interval in row.intervals.iter_mut().filter(|interval| interval.not_evaluated.is_none()) {
                 interval.not_evaluated = Some(stop.clone());
@@ -460,7 +511,7 @@ pub fn evaluate(
         module.map(|module| configurations(evaluator, module, &(modules.names)(module), class.as_ref())).unwrap_or_default();
     let warmed = declared.warmup.as_ref().map(|name| warmup(evaluator, name, modules));
     constants(&mut baseline, &configurations, shapes, regions, warmed.as_ref(), place);
-    specializations(&mut baseline, warmed.as_ref(), place);
+    specializations(&mut baseline, binaries, warmed.as_ref(), place);
     if let Some(Err(stop)) = &warmed {
         baseline.warmup_not_evaluated = Some(stop.clone());
     }
@@ -579,22 +630,7 @@ fn constants(
     }
 }
 
-fn specializations(baseline: &mut Baseline, warmed: Option<&Result<Warmed, NotEvaluated>>, place: PlaceOf<'_>) {
-    let mut found: BTreeMap<(String, Vec<Field>), Vec<ServedRows>> = BTreeMap::new();
-    for row in &baseline.rows {
-        for interval in &row.intervals {
-            for launch in &interval.launches {
-                let served = ServedRows { shape: row.shape.clone(), rows: interval.rows };
-                let list = found.entry((launch.kernel.clone(), launch.options.clone())).or_default();
-                match list.last_mut() {
-                    Some(last) if last.shape == served.shape && last.rows.to.is_some_and(|to| to + 1 >= served.rows.from) => {
-                        last.rows.to = served.rows.to;
-                    }
-                    _ => list.push(served),
-                }
-            }
-        }
-    }
+fn specializations(baseline: &mut Baseline, found: Binaries, warmed: Option<&Result<Warmed, NotEvaluated>>, place: PlaceOf<'_>) {
     for ((kernel, options), serves) in found {
         let warmed_by = match warmed {
             Some(Ok(warmed)) => {
