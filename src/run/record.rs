@@ -8,7 +8,7 @@ use crate::names::ModuleId;
 use crate::profile::Profile;
 use crate::rules::Snippet;
 use crate::stage0::baseline::{self, Evaluation, Modules};
-use crate::stage0::eval::{Evaluator, Facts, STACK_BYTES};
+use crate::stage0::eval::{Evaluator, Facts, with_stack};
 use crate::stage0::regions::{self, Assigned};
 use crate::stage0::{Baseline, Candidates, Decision, Fact, PhaseRow, Place, Record, Rows, SCHEMA, ShapeRow, Workload, shapes};
 use crate::text::Span;
@@ -88,15 +88,8 @@ fn evaluate(profile: &Profile, loaded: &Loaded, engine: &Engine<'_>, shapes: &[S
         let Evaluation { baseline, .. } = baseline::evaluate(&mut evaluator, evaluated, dtype, shapes, &declared.regions, &modules);
         baseline
     };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
-        match thread.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(baseline)) => baseline,
-            // No thread, or a panic in it: nothing was evaluated, and every cell says so.
-            Ok(Err(_)) => baseline::nothing(shapes, "the evaluator failed"),
-            Err(_) => baseline::nothing(shapes, "the system gives no thread with enough stack"),
-        }
-    })
+    // No thread, or a panic in it: nothing was evaluated, and every cell says so.
+    with_stack(work).unwrap_or_else(|| baseline::nothing(shapes, "the evaluator did not end"))
 }
 
 /// Writes the record of an analysis.

@@ -457,11 +457,10 @@ pub fn evaluate(
     };
     for dotted in &declared.pinned {
         let value = lookup(evaluator, modules.find, dotted, place);
-        let at = match &value {
-            Ok((_, at)) => at.map(place),
-            Err(stop) => stop.at.clone(),
-        };
-        baseline.pinned.push(PinnedRow { name: dotted.clone(), value: value.map(|(value, _)| value.shown()), at });
+        baseline.pinned.push(match value {
+            Ok((value, at)) => PinnedRow { name: dotted.clone(), value: Some(value.shown()), not_evaluated: None, at: at.map(place) },
+            Err(stop) => PinnedRow { name: dotted.clone(), value: None, at: stop.at.clone(), not_evaluated: Some(stop) },
+        });
     }
     let chunk = declared.pinned.iter().find(|name| name.ends_with(".CHUNK_K")).and_then(|name| {
         match lookup(evaluator, modules.find, name, place) {

@@ -446,8 +446,10 @@ pub struct Specialization {
 pub struct PinnedRow {
     /// Name.
     pub name: String,
-    /// Value, or what stopped its evaluation.
-    pub value: Result<String, NotEvaluated>,
+    /// Value; `None` if it could not be evaluated.
+    pub value: Option<String>,
+    /// What stopped the evaluation, if anything did.
+    pub not_evaluated: Option<NotEvaluated>,
     /// Definition; `None` if the sources have none.
     pub at: Option<Place>,
 }

@@ -33,7 +33,7 @@ use crate::text::{Files, Span};
 /// The size that stands for "nothing bounds it".
 pub const UNBOUNDED: i128 = 1 << 40;
 /// Steps of one range.
-const MAX_STEPS: u64 = 20_000_000;
+const MAX_STEPS: u64 = 2_000_000;
 /// Pieces of one range.
 const MAX_PIECES: usize = 50_000;
 /// Rounds of one loop.
@@ -41,7 +41,15 @@ const MAX_ROUNDS: usize = 10_000;
 /// Levels of expressions and calls.
 const MAX_DEPTH: u32 = 1_000;
 /// Stack, in bytes, that a thread needs to evaluate.
-pub const STACK_BYTES: usize = 256 << 20;
+const STACK_BYTES: usize = 256 << 20;
+
+/// Runs `work` on a thread with the stack that evaluation needs; `None` if the system gives none, or the work did not end.
+pub fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).ok()?;
+        thread.join().ok()
+    })
+}
 
 /// What the evaluator reads.
 #[derive(Clone, Copy)]

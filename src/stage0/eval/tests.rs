@@ -3,8 +3,13 @@ use crate::names::ModuleInput;
 use crate::syntax::extract_all;
 use crate::text::TextFile;
 
-/// Intervals of a function's answers over `rows`, adjacent equal ones joined; `!construct@line` where it stopped.
-fn run(files: &[(&str, &str)], function: &str, args: [Number; 3], range: (i128, i128)) -> Vec<(i128, i128, String)> {
+/// Intervals of a function's answers over `rows`, adjacent equal ones joined; `!construct@line` where it stopped. A negative size is that many rows.
+fn run(files: &[(&str, &str)], function: &str, args: [i128; 3], range: (i128, i128)) -> Vec<(i128, i128, String)> {
+    with_stack(|| run_here(files, function, args, range)).expect("the evaluation ends")
+}
+
+fn run_here(files: &[(&str, &str)], function: &str, args: [i128; 3], range: (i128, i128)) -> Vec<(i128, i128, String)> {
+    let args = args.map(|size| if size < 0 { Number::Line { slope: -size, offset: 0 } } else { Number::constant(size) });
     let mut table = Files::default();
     let ids: Vec<_> = files.iter().map(|(path, text)| table.add(TextFile::new("s", *path, *text))).collect();
     let facts = extract_all(&files.iter().map(|(_, text)| *text).collect::<Vec<_>>(), 1);
@@ -40,16 +45,16 @@ fn run(files: &[(&str, &str)], function: &str, args: [Number; 3], range: (i128, 
     out
 }
 
-fn rows(slope: i128) -> Number {
-    Number::Line { slope, offset: 0 }
+const fn rows(slope: i128) -> i128 {
+    -slope
 }
 
-fn fixed(value: i128) -> Number {
-    Number::constant(value)
+const fn fixed(value: i128) -> i128 {
+    value
 }
 
-fn check(files: &[(&str, &str)], args: [Number; 3], expected: &[(i128, i128, &str)]) {
-    let found = run(files, "select_config", args.clone(), (1, 8192));
+fn check(files: &[(&str, &str)], args: [i128; 3], expected: &[(i128, i128, &str)]) {
+    let found = run(files, "select_config", args, (1, 8192));
     let expected: Vec<(i128, i128, String)> = expected.iter().map(|(a, b, name)| (*a, *b, (*name).to_owned())).collect();
     assert_eq!(found, expected, "{args:?}");
 }
