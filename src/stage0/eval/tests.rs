@@ -18,7 +18,7 @@ fn run_here(files: &[(&str, &str)], function: &str, args: [i128; 3], range: (i12
         path: (*path).to_owned(),
         file: *file,
         roots: vec![".".to_owned()],
-        facts,
+        facts: facts.into(),
     });
     let program = Program::new(inputs.collect());
     let (known, environment, replaced) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
