@@ -149,6 +149,9 @@ rules! {
     "silent-fallback",
     "relaxed-tolerance",
     "value-equality",
+    "foreign-evidence",
+    "stale-evidence",
+    "unproven-evidence",
     "cache-contradiction",
 }
 

@@ -97,11 +97,12 @@ fn every_tree_is_flagged_on_its_marked_lines_and_on_no_other() {
         let mut cases: Vec<_> = cases.map(|case| case.unwrap().path()).collect();
         cases.sort();
         for case in cases {
-            let files = tree(&case);
+            let mut files = tree(&case);
+            let profile = files.remove("profile.toml").unwrap_or_default();
             let expected: BTreeSet<(String, u32)> =
                 markers(&files).into_iter().filter(|(_, directives)| directives.contains(&rule.id)).map(|(place, _)| place).collect();
             marked += expected.len();
-            let found = lint_with_kernels(files, "").into_iter().filter(|(id, _, _)| *id == rule.id);
+            let found = lint_with_kernels(files, &profile).into_iter().filter(|(id, _, _)| *id == rule.id);
             let found: BTreeSet<(String, u32)> = found.map(|(_, path, line)| (path, line)).collect();
             let name = case.strip_prefix(root()).unwrap().display().to_string();
             for (path, line) in expected.difference(&found) {

@@ -11,6 +11,7 @@ use crate::text::{FileId, Span};
 
 mod classes;
 mod error;
+mod evidence;
 mod family;
 pub mod init;
 mod levels;
@@ -207,6 +208,23 @@ pub struct Entry {
     pub span: Span,
 }
 
+/// A file that is said to be evidence.
+#[derive(Clone, Debug)]
+pub struct EvidenceRef {
+    /// Id, unique in the profile.
+    pub id: String,
+    /// Source that holds it.
+    pub source: String,
+    /// Path inside the source.
+    pub path: String,
+    /// File of the same source that it is said to support: the module with the table of configurations.
+    pub supports: Option<String>,
+    /// File of the same source that records a run of it; a test is no evidence without one.
+    pub run: Option<String>,
+    /// The table in the profile.
+    pub span: Span,
+}
+
 /// The validated profile.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
@@ -224,6 +242,8 @@ pub struct Profile {
     pub families: Vec<Family>,
     /// Entries in declared order.
     pub entries: Vec<Entry>,
+    /// Evidence in declared order.
+    pub evidence: Vec<EvidenceRef>,
     /// Path classes in order; the first glob that matches decides, production if none does. (glob, class) Read with [`PathClasses`].
     pub paths: Vec<(String, PathClass)>,
     /// Level overrides by rule id.

@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::error::{Document, Mistake, ProfileErrors};
 use super::reader::{Notes, Placed, Section};
 use super::source::Draft;
-use super::{DEFAULT_MAX_FILE_BYTES, Input, Profile, ReadPins, SCHEMA, family, levels, pins, platform, probe, source, workload};
+use super::{DEFAULT_MAX_FILE_BYTES, Input, Profile, ReadPins, SCHEMA, evidence, family, levels, pins, platform, probe, source, workload};
 
 /// Profiles larger than this, in bytes, are refused unread.
 const MAX_PROFILE_BYTES: usize = 1 << 20;
@@ -21,6 +21,7 @@ const KEYS: &[&str] = &[
     "pins",
     "family",
     "entry",
+    "evidence",
     "paths",
     "rules",
     "rules-for",
@@ -82,6 +83,7 @@ fn validate(notes: &mut Notes, table: &DeTable<'_>, input: &Input<'_>, read_pins
     let families = family::read_families(notes, &root, input.file);
     let entries = family::read_entries(notes, &root, input.file);
     let ids: Vec<String> = drafts.iter().map(|draft: &Draft| draft.id.value.clone()).collect();
+    let evidence = evidence::read(notes, &root, &ids, input.file);
     let paths = levels::read_paths(notes, &root, &ids);
     let rules = levels::read_rules(notes, &root, &ids);
     let probe = probe::read(notes, &root, &ids);
@@ -94,6 +96,7 @@ fn validate(notes: &mut Notes, table: &DeTable<'_>, input: &Input<'_>, read_pins
         sources: drafts.iter().map(|draft| draft.finish(input.file)).collect(),
         families,
         entries,
+        evidence,
         paths,
         levels: rules.levels,
         path_levels: rules.path_levels,

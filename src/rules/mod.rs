@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{self, RuleMeta};
-use crate::findings::{Finding, Gap, Step};
+use crate::findings::{Finding, Gap, Related, Step};
 use crate::names::{GlobalScope, ModuleId, Program};
 use crate::profile::{PathClass, Profile};
 use crate::routes::{Callsite, Routes, target_name};
 use crate::sources::LoadedSource;
+use crate::stage0::evidence::{Fault, Item};
 use crate::syntax::{CondId, ModuleFacts, OpKind, Reg};
 use crate::text::{FileId, Files, Span};
 use crate::values::{Engine, Object, ObjectId, Target};
@@ -19,12 +20,15 @@ mod dead_on_platform;
 mod dead_patch_target;
 mod dirty_tree;
 mod documentation_only;
+mod foreign_evidence;
 mod patch_mismatch;
 mod pin_mismatch;
 mod relaxed_tolerance;
 mod silent_fallback;
+mod stale_evidence;
 mod syntax_gap;
 mod unpinned_source;
+mod unproven_evidence;
 mod unresolved_dispatch;
 mod untraced_callsite;
 mod value_equality;
@@ -60,6 +64,8 @@ pub struct Context<'a> {
     pub gaps: &'a [Gap],
     /// Blocks of Python in documents.
     pub snippets: &'a [Snippet],
+    /// The profile's evidence.
+    pub evidence: &'a [Item],
     /// Class of a module.
     pub class_of: &'a dyn Fn(ModuleId) -> PathClass,
     /// What each operation of production code calls.
@@ -84,6 +90,9 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("silent-fallback", silent_fallback::check),
     ("relaxed-tolerance", relaxed_tolerance::check),
     ("value-equality", value_equality::check),
+    ("foreign-evidence", foreign_evidence::check),
+    ("stale-evidence", stale_evidence::check),
+    ("unproven-evidence", unproven_evidence::check),
 ];
 
 /// Runs every check.
@@ -98,6 +107,25 @@ pub fn run(context: &Context<'_>) -> Vec<Finding> {
 
 fn rule(slug: &str) -> &'static RuleMeta {
     catalog::rule(slug).expect("every check has its rule, which a test verifies")
+}
+
+/// One finding per item and reason of some kinds, with the profile's table as second place. An item of another platform, or one that never ran,
+/// is not also blamed for its age.
+fn evidence_findings(context: &Context<'_>, findings: &mut Vec<Finding>, slug: &str, faults: &[Fault]) {
+    for item in context.evidence {
+        let has = |fault: Fault| item.reasons.iter().any(|reason| reason.fault == fault);
+        let first = [Fault::OtherPlatform, Fault::Unrun].into_iter().find(|fault| has(*fault));
+        let said = |fault: Fault| first.is_none_or(|first| fault == first || matches!(fault, Fault::ScoreReuse | Fault::OtherShape));
+        for reason in item.reasons.iter().filter(|reason| faults.contains(&reason.fault) && said(reason.fault)) {
+            let arguments = vec![item.reference.id.clone(), reason.text.clone()];
+            let mut finding = Finding::new(rule(slug), "default", arguments, context.first_line(reason.at), item.reference.id.clone());
+            if reason.at.file != item.reference.span.file {
+                let span = context.first_line(item.reference.span);
+                finding.related.push(Related { span, message: "it is named as evidence here".to_owned() });
+            }
+            findings.push(finding);
+        }
+    }
 }
 
 impl Context<'_> {

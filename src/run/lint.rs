@@ -18,6 +18,7 @@ use crate::render::{RunInfo, SourceInfo};
 use crate::routes::Status;
 use crate::rules::{self, Context};
 use crate::sources::{self, KnownTexts, LoadOptions, Past, SourceError};
+use crate::stage0::evidence;
 use crate::text::{FileId, Files, Span, TextFile};
 
 /// Where the profile and the sources are.
@@ -295,6 +296,13 @@ fn judged(
     let keys: Vec<&str> = profile.families.iter().flat_map(|family| family.keys.iter().map(String::as_str)).collect();
     let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
     let class_of = |module| loaded.class_of(module);
+    let evidence = evidence::read(&evidence::Ground {
+        profile: &profile,
+        sources: &loaded.sources,
+        files: &loaded.files,
+        program: &loaded.program,
+        shapes: &[],
+    });
     let context = Context {
         profile,
         files: &loaded.files,
@@ -304,6 +312,7 @@ fn judged(
         routes: &analysis.routes,
         gaps: &loaded.gaps,
         snippets: &snippets,
+        evidence: &evidence,
         class_of: &class_of,
         calls: Context::calls_of(&analysis.engine),
     };

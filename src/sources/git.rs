@@ -80,6 +80,16 @@ impl Git {
         }
     }
 
+    /// The repository itself, for reading history.
+    pub(super) const fn repository(&self) -> &Repository {
+        &self.repo
+    }
+
+    /// Source id, for errors.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The work tree's root; `None` for a bare repository.
     #[must_use]
     pub fn work_tree(&self) -> Option<&Path> {

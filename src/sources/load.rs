@@ -101,6 +101,7 @@ fn read(profile: &Profile, source: &Source, options: &LoadOptions, loaded: &mut 
     let git = Git::open(id, &path)?;
     let pinned = git.resolve(commit)?;
     loaded.commit = Some(pinned.commit.to_string());
+    loaded.repository = Some(path.clone());
     loaded.tree = Some(pinned.tree.to_string());
     if let Some(recorded) = source.tree.as_deref().filter(|recorded| *recorded != pinned.tree.to_string()) {
         let (id, commit, recorded, computed) = (id.to_owned(), commit.to_owned(), recorded.to_owned(), pinned.tree.to_string());

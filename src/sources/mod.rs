@@ -4,6 +4,7 @@
 //! path order. Refused: everything that would write to a source repository or run something from it.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::findings::Gap;
@@ -17,6 +18,7 @@ pub mod directory;
 pub mod embedded;
 mod error;
 pub mod git;
+pub mod history;
 mod known;
 mod load;
 pub mod patch;
@@ -79,6 +81,8 @@ pub struct LoadedSource {
     pub role: Role,
     /// Commit that was read; `None` for a plain directory.
     pub commit: Option<String>,
+    /// Repository that a commit was read from, to ask for its history. Never part of a report.
+    pub repository: Option<PathBuf>,
     /// Tree of that commit before the patch.
     pub tree: Option<String>,
     /// Tree after the patch, computed.
@@ -109,6 +113,7 @@ impl LoadedSource {
             id: source.id.clone(),
             role: source.role,
             commit: None,
+            repository: None,
             tree: None,
             patched_tree: None,
             patch_sha256: None,

