@@ -209,7 +209,7 @@ fn what_needs_no_profile_works_anywhere() {
         assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.err);
         assert!(ran.out.contains(wanted), "{arguments:?}: {}", ran.out);
     }
-    let ran = run(folder.path(), &["explain", "RLK310"]);
+    let ran = run(folder.path(), &["explain", "RLK3011"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.err.contains("did you mean `RLK301`") || ran.err.contains("did you mean"), "{}", ran.err);
     let ran = run(folder.path(), &["check"]);

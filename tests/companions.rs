@@ -10,9 +10,10 @@ use rlk_lint::text::Files;
 use crate::support::{calls, compare, findings, markers, only_listed};
 
 /// Rules that the markers stand for.
-const MARKED: [&str; 17] = [
+const MARKED: [&str; 27] = [
     "RLK201", "RLK202", "RLK203", "RLK204", "RLK205", "RLK301", "RLK302", "RLK303", "RLK304", "RLK305", "RLK306", "RLK307", "RLK308",
-    "RLK402", "RLK505", "RLK506", "RLK507",
+    "RLK309", "RLK310", "RLK401", "RLK402", "RLK403", "RLK404", "RLK405", "RLK406", "RLK407", "RLK408", "RLK409", "RLK505", "RLK506",
+    "RLK507",
 ];
 
 /// Beginning of the native symbols that markers name.

@@ -2,6 +2,7 @@
 //!
 //! In: [`Context`], which no check changes. Out: findings at their rule's own level; levels, ignore comments and order come later.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{self, RuleMeta};
@@ -20,7 +21,12 @@ mod dead_on_platform;
 mod dead_patch_target;
 mod dirty_tree;
 mod documentation_only;
+mod environment;
+mod first_execution_record;
 mod foreign_evidence;
+mod late_or_unrecorded_variable;
+mod no_backward_owner;
+mod partial_checkpoint_load;
 mod patch_mismatch;
 mod pin_mismatch;
 mod relaxed_tolerance;
@@ -29,9 +35,12 @@ mod stale_evidence;
 mod syntax_gap;
 mod unpinned_source;
 mod unproven_evidence;
+mod unrecorded_backward;
 mod unresolved_dispatch;
 mod untraced_callsite;
 mod value_equality;
+mod variable_not_handed_on;
+mod variable_not_in_cache_key;
 
 pub use relaxed_tolerance::{Tolerance, grown, tolerances};
 
@@ -70,6 +79,8 @@ pub struct Context<'a> {
     pub class_of: &'a dyn Fn(ModuleId) -> PathClass,
     /// What each operation of production code calls.
     pub calls: BTreeMap<(GlobalScope, u32), BTreeSet<Target>>,
+    /// Variables on the routes, made when the first rule asks.
+    pub environment: OnceCell<environment::Environment>,
 }
 
 /// A check.
@@ -90,6 +101,13 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("silent-fallback", silent_fallback::check),
     ("relaxed-tolerance", relaxed_tolerance::check),
     ("value-equality", value_equality::check),
+    ("partial-checkpoint-load", partial_checkpoint_load::check),
+    ("no-backward-owner", no_backward_owner::check),
+    ("unrecorded-backward", unrecorded_backward::check),
+    ("first-execution-record", first_execution_record::check),
+    ("variable-not-handed-on", variable_not_handed_on::check),
+    ("variable-not-in-cache-key", variable_not_in_cache_key::check),
+    ("late-or-unrecorded-variable", late_or_unrecorded_variable::check),
     ("foreign-evidence", foreign_evidence::check),
     ("stale-evidence", stale_evidence::check),
     ("unproven-evidence", unproven_evidence::check),
@@ -144,6 +162,19 @@ impl Context<'_> {
         let counts =
             |scope: &GlobalScope| matches!((self.class_of)(self.program.module_of(*scope)), PathClass::Production | PathClass::Reference);
         self.engine.entered_scopes().filter(counts).collect()
+    }
+
+    /// Whether the companion patch added or changed the line of a place.
+    #[must_use]
+    pub fn from_patch(&self, span: Span) -> bool {
+        let line = self.files.get(span.file).line_of(span.start);
+        let files = self.sources.iter().flat_map(|source| &source.files);
+        files.filter(|file| file.file == span.file).any(|file| file.patched_lines.contains(&line))
+    }
+
+    /// Whether a scope stands in code that runs in a real job.
+    fn counts(&self, scope: GlobalScope) -> bool {
+        matches!((self.class_of)(self.program.module_of(scope)), PathClass::Production | PathClass::Reference)
     }
 
     /// Whether a target is of a family or leads to one.

@@ -315,6 +315,7 @@ fn judged(
         evidence: &evidence,
         class_of: &class_of,
         calls: Context::calls_of(&analysis.engine),
+        environment: std::cell::OnceCell::new(),
     };
     let mut findings = rules::run(&context);
     let routes = changes::rows(&loaded, &analysis);
@@ -333,7 +334,7 @@ fn judged(
         findings.extend(changed);
     }
     for finding in &mut findings {
-        finding.from_patch = from_patch(&loaded, finding.primary);
+        finding.from_patch = context.from_patch(finding.primary);
     }
     findings.retain(|finding| (judging.wanted)(finding.rule));
     let suppressions = suppressions(&loaded);
@@ -402,13 +403,6 @@ pub fn main_id(profile: &Profile) -> Option<&str> {
 /// Commit of the checkout that results are reported against, if it is read as it was committed.
 fn head_of_checkout(source: &crate::profile::Source, read: &sources::LoadedSource) -> Option<String> {
     if source.main && !read.dirty() { read.work_tree.as_ref().and_then(|tree| tree.head.clone()) } else { None }
-}
-
-/// Whether the companion patch added or changed the line of a place.
-fn from_patch(loaded: &Loaded, span: Span) -> bool {
-    let line = loaded.files.get(span.file).line_of(span.start);
-    let files = loaded.sources.iter().flat_map(|source| &source.files);
-    files.filter(|file| file.file == span.file).any(|file| file.patched_lines.contains(&line))
 }
 
 fn suppressions(loaded: &Loaded) -> Vec<Suppression> {

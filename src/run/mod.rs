@@ -8,9 +8,9 @@ mod error;
 mod inventory;
 pub mod lint;
 mod probe;
+pub mod record;
 mod renames;
 mod runner;
-pub mod record;
 mod snippets;
 
 pub use commands::main;

@@ -240,7 +240,7 @@ impl Reader<'_> {
                     pending.push((word.text, quoted, tabs, mark));
                     at = after.max(at + 1);
                 }
-                b'<' | b'>' if self.at(at + 1, end) == b'(' => at = self.into_word(&mut line, at, end, depth),
+                b'<' | b'>' if self.at(at + 1, end) == b'(' => at = self.take_word(&mut line, at, end, depth),
                 b'<' | b'>' => {
                     // `2>`: the number belongs to the redirection.
                     let belongs = |word: &mut Word| word.range.1 as usize == at && word.text.bytes().all(|byte| byte.is_ascii_digit());
@@ -261,7 +261,7 @@ impl Reader<'_> {
                     self.command(&mut line);
                     at += 1;
                 }
-                _ => at = self.into_word(&mut line, at, end, depth),
+                _ => at = self.take_word(&mut line, at, end, depth),
             }
         }
         let number_of = self.command(&mut line);
@@ -271,7 +271,7 @@ impl Reader<'_> {
     }
 
     /// Reads a word, or an assignment that stands before the command, into the line.
-    fn into_word(&mut self, line: &mut Line, at: usize, end: usize, depth: u32) -> usize {
+    fn take_word(&mut self, line: &mut Line, at: usize, end: usize, depth: u32) -> usize {
         let (word, mut after) = self.word(at, end, depth);
         if after == at {
             return at + 1;
