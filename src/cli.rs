@@ -141,6 +141,9 @@ pub struct ReportOptions {
     /// Write the report for people to this file as well, without colour.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = REPORT)]
     pub output_human: Vec<PathBuf>,
+    /// Write one SARIF log per source into this folder, as ID.sarif, for an upload to each repository itself.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = REPORT)]
+    pub sarif_per_source: Option<PathBuf>,
     /// Category of the SARIF run: keeps several runs on one commit apart.
     #[arg(long, value_name = "NAME", help_heading = REPORT)]
     pub sarif_category: Option<String>,

@@ -17,7 +17,7 @@ fn reports(prefix: &str, threads: usize) -> [String; 2] {
     let document = Document { report: &linted.report, files: &linted.files, info: &linted.info };
     let (mut one, mut two) = (Vec::new(), Vec::new());
     json::write(document, &mut one).unwrap();
-    sarif::write(document, sarif::Options { show_suppressed: true }, &mut two).unwrap();
+    sarif::write(document, sarif::Options { show_suppressed: true, note: None }, &mut two).unwrap();
     let reports = [one, two].map(|bytes| String::from_utf8(bytes).unwrap());
     for report in &reports {
         assert!(report.len() > 1_000, "{report}");

@@ -13,6 +13,7 @@ mod elf;
 mod evidence;
 mod house;
 mod judge;
+mod outputs;
 #[path = "support/page.rs"]
 mod page;
 mod rules;

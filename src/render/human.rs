@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use codespan_reporting::diagnostic::{Diagnostic, Label, LabelStyle, Severity};
 use codespan_reporting::files as codespan;
@@ -20,9 +21,9 @@ use crate::findings::compare::Change;
 use crate::findings::{Against, Finding, Gap, Report, Verdict, counts};
 use crate::text::{FileId, Files, Span, sanitize};
 
-use super::Document;
-use super::places::Places;
+use super::places::{Places, host_path, percent_encode};
 use super::tally::{Tally, plural, routes};
+use super::{Document, RunInfo, rule_page};
 
 /// Bytes of the longest source line that is shown; a longer one is only named.
 const LONGEST_LINE: usize = 400;
@@ -39,20 +40,51 @@ pub enum Style {
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct Options<'l> {
     /// How much is shown of each finding.
     pub style: Style,
     /// Whether suppressed findings are shown too, with their reasons.
     pub show_suppressed: bool,
     /// Whether the summary is left out.
     pub quiet: bool,
+    /// From 1 on each source with its revision, from 2 on every file too.
+    pub verbose: u8,
+    /// Links behind the names of files, for a terminal that has them.
+    pub links: Option<&'l Links>,
+}
+
+/// Beginnings of addresses, by source.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    beginnings: BTreeMap<String, String>,
+}
+
+impl Links {
+    /// Files that were read from a folder are linked where they lie, others to the web page of their commit.
+    #[must_use]
+    pub fn new(info: &RunInfo, roots: &BTreeMap<String, PathBuf>) -> Self {
+        let on_disk = |path: &PathBuf| Some(format!("file://{}/", percent_encode(path.canonicalize().ok()?.to_str()?)));
+        let mut beginnings: BTreeMap<String, String> = roots.iter().filter_map(|(id, path)| Some((id.clone(), on_disk(path)?))).collect();
+        for source in info.sources.iter().filter(|source| source.patched_tree.is_none()) {
+            let place = source.repository.as_deref().and_then(host_path).filter(|place| place.starts_with("github.com/"));
+            if let (Some(place), Some(commit)) = (place, &source.commit) {
+                beginnings.entry(source.id.clone()).or_insert_with(|| format!("https://{}/blob/{commit}/", percent_encode(&place)));
+            }
+        }
+        Self { beginnings }
+    }
+}
+
+/// A text with a link behind it (OSC 8).
+fn linked(address: &str, text: &str) -> String {
+    format!("\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\")
 }
 
 /// Writes the report.
 ///
 /// # Errors
 /// If the writer fails.
-pub fn write(document: Document<'_>, options: Options, out: &mut dyn termcolor::WriteColor) -> io::Result<()> {
+pub fn write(document: Document<'_>, options: Options<'_>, out: &mut dyn termcolor::WriteColor) -> io::Result<()> {
     let mut page = Page::new(&document, options);
     for finding in &document.report.findings {
         page.finding(finding, None, out)?;
@@ -62,6 +94,9 @@ pub fn write(document: Document<'_>, options: Options, out: &mut dyn termcolor::
     }
     for gap in &document.report.gaps {
         page.gap(gap, out)?;
+    }
+    if options.verbose > 0 {
+        sources(&document, options.verbose, out)?;
     }
     if !options.quiet {
         for line in summary(&document) {
@@ -95,6 +130,20 @@ pub fn summary(document: &Document<'_>) -> Vec<String> {
         verdict_words(info.verdict, info.fail_on)
     ));
     lines
+}
+
+/// Each source with its revision; from `verbose` 2 on every file too.
+fn sources(document: &Document<'_>, verbose: u8, out: &mut dyn termcolor::WriteColor) -> io::Result<()> {
+    for source in &document.info.sources {
+        let files = || document.files.iter().filter(|(_, file)| *file.source == source.id);
+        let at = source.commit.as_deref().map_or_else(|| "as it stands".to_owned(), |commit| format!("at {commit}"));
+        let patched = source.patched_tree.as_deref().map_or_else(String::new, |tree| format!(", patched to tree {tree}"));
+        writeln!(out, "source {}: {at}{patched}, {}", source.id, plural(files().count(), "file"))?;
+        for (_, file) in files().filter(|_| verbose > 1) {
+            writeln!(out, "  {}", sanitize(&file.path))?;
+        }
+    }
+    Ok(())
 }
 
 /// What the comparison says, line by line.
@@ -141,17 +190,17 @@ fn verdict_words(verdict: Verdict, fail_on: Level) -> String {
 }
 
 /// The writer's state: sources made harmless, once per file.
-struct Page<'a> {
+struct Page<'a, 'l> {
     places: Places<'a>,
-    shown: Shown<'a>,
+    shown: Shown<'a, 'l>,
     config: Config,
 }
 
-impl<'a> Page<'a> {
-    fn new(document: &Document<'a>, options: Options) -> Self {
+impl<'a, 'l> Page<'a, 'l> {
+    fn new(document: &Document<'a>, options: Options<'l>) -> Self {
         let display_style = if options.style == Style::Concise { DisplayStyle::Short } else { DisplayStyle::Rich };
         let config = Config { display_style, ..Config::default() };
-        Self { places: Places::new(document), shown: Shown { files: document.files, texts: BTreeMap::new() }, config }
+        Self { places: Places::new(document), shown: Shown { files: document.files, texts: BTreeMap::new(), links: options.links }, config }
     }
 
     fn finding(&mut self, finding: &Finding, reason: Option<&str>, out: &mut dyn termcolor::WriteColor) -> io::Result<()> {
@@ -184,7 +233,11 @@ impl<'a> Page<'a> {
             drawn.notes.push("the companion patch adds this line".to_owned());
         }
         drawn.notes.extend(reason.map(|reason| format!("reason given: {}", sanitize(reason))));
-        self.emit(severity, &finding.rule.id, message, drawn, out)
+        let code = match self.shown.links {
+            Some(_) => linked(&rule_page(finding.rule.slug), &finding.rule.id),
+            None => finding.rule.id.clone(),
+        };
+        self.emit(severity, &code, message, drawn, out)
     }
 
     fn gap(&mut self, gap: &Gap, out: &mut dyn termcolor::WriteColor) -> io::Result<()> {
@@ -252,12 +305,13 @@ struct Drawn {
 }
 
 /// Files as they are shown: harmless, and of the same length in bytes, so that spans stay true.
-struct Shown<'a> {
+struct Shown<'a, 'l> {
     files: &'a Files,
     texts: BTreeMap<FileId, Cow<'a, str>>,
+    links: Option<&'l Links>,
 }
 
-impl Shown<'_> {
+impl Shown<'_, '_> {
     fn prepare(&mut self, file: FileId) {
         let files = self.files;
         self.texts.entry(file).or_insert_with(|| harmless(&files.get(file).text));
@@ -279,7 +333,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if steers(c) { stand_in(c) } else { c }).collect())
 }
 
-impl<'a> codespan::Files<'a> for Shown<'_> {
+impl<'a> codespan::Files<'a> for Shown<'_, '_> {
     type FileId = FileId;
     type Name = String;
     type Source = &'a str;
@@ -287,7 +341,11 @@ impl<'a> codespan::Files<'a> for Shown<'_> {
     fn name(&'a self, id: FileId) -> Result<String, codespan::Error> {
         let file = self.files.get(id);
         let name = if file.source.is_empty() { file.path.to_string() } else { format!("{}:{}", file.source, file.path) };
-        Ok(sanitize(&name).into_owned())
+        let name = sanitize(&name).into_owned();
+        Ok(match self.links.and_then(|links| links.beginnings.get(&*file.source)) {
+            Some(beginning) => linked(&format!("{beginning}{}", percent_encode(&file.path)), &name),
+            None => name,
+        })
     }
 
     fn source(&'a self, id: FileId) -> Result<&'a str, codespan::Error> {
@@ -315,7 +373,7 @@ mod tests {
     use super::*;
     use crate::render::testing::{Sample, sample};
 
-    fn shown(sample: &Sample, options: Options) -> String {
+    fn shown(sample: &Sample, options: Options<'_>) -> String {
         let mut out = termcolor::NoColor::new(Vec::new());
         write(sample.document(), options, &mut out).unwrap();
         String::from_utf8(out.into_inner()).unwrap()
@@ -350,7 +408,7 @@ mod tests {
     fn nothing_from_a_source_steers_the_terminal() {
         let sample = sample();
         for style in [Style::Full, Style::Concise] {
-            let text = shown(&sample, Options { style, show_suppressed: true, quiet: false });
+            let text = shown(&sample, Options { style, show_suppressed: true, ..Options::default() });
             assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || matches!(c, '\u{202A}'..='\u{202E}' | '\u{FEFF}')), "{text:?}");
         }
         assert_eq!(harmless("a\u{1b}[0m\u{85}\u{202E}\n").len(), "a\u{1b}[0m\u{85}\u{202E}\n".len());
@@ -360,9 +418,35 @@ mod tests {
     fn concise_is_one_line_for_each_finding_and_gap() {
         let text = shown(&sample(), Options { style: Style::Concise, ..Options::default() });
         assert_eq!(text.lines().count(), 3 + 2 + 4, "{text}");
-        let quiet = shown(&sample(), Options { style: Style::Concise, show_suppressed: true, quiet: true });
+        let quiet = shown(&sample(), Options { style: Style::Concise, show_suppressed: true, quiet: true, ..Options::default() });
         assert_eq!(quiet.lines().count(), 3 + 1 + 2, "{quiet}");
         assert!(text.lines().next().unwrap().contains("main:train.py:3:5: warning[RLK192]"), "{text}");
+    }
+
+    #[test]
+    fn links_are_behind_names_only_where_they_are_wanted() {
+        let sample = sample();
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("a b");
+        std::fs::create_dir(&at).unwrap();
+        let links = Links::new(&sample.info, &BTreeMap::from([("main".to_owned(), at.clone())]));
+        let text = shown(&sample, Options { links: Some(&links), ..Options::default() });
+        let page = "https://github.com/rl-align/rl-kernel/blob/1111111111111111111111111111111111111111/rl_engine/gemm.py";
+        assert!(text.contains(&format!("\x1b]8;;{page}\x1b\\kernel:rl_engine/gemm.py\x1b]8;;\x1b\\:2:5")), "{text:?}");
+        let real = at.canonicalize().unwrap().display().to_string().replace(' ', "%20");
+        assert!(text.contains(&format!("\x1b]8;;file://{real}/train.py\x1b\\main:train.py\x1b]8;;")), "{text:?}");
+        assert!(text.contains("rules/unpinned-source/README.md\x1b\\RLK101\x1b]8;;"), "{text:?}");
+        assert!(!shown(&sample, Options::default()).contains('\x1b'));
+    }
+
+    #[test]
+    fn verbose_names_the_sources_and_then_the_files() {
+        let sample = sample();
+        let text = shown(&sample, Options { verbose: 1, ..Options::default() });
+        assert!(text.contains("source kernel: at 1111111111111111111111111111111111111111, 1 file\n"), "{text}");
+        assert!(!text.contains("\n  rl_engine/gemm.py\n"), "{text}");
+        let text = shown(&sample, Options { verbose: 2, ..Options::default() });
+        assert!(text.contains("\n  rl_engine/gemm.py\n"), "{text}");
     }
 
     #[test]

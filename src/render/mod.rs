@@ -16,6 +16,8 @@ mod tally;
 #[cfg(test)]
 mod testing;
 
+use std::collections::BTreeSet;
+
 use crate::catalog::Level;
 use crate::findings::fingerprint::Prints;
 use crate::findings::{Report, Verdict};
@@ -36,6 +38,8 @@ pub struct RunInfo {
     pub profile: String,
     /// Sources in the order of the profile.
     pub sources: Vec<SourceInfo>,
+    /// Source whose repository holds the profile; `None` if that is the main one.
+    pub home: Option<String>,
     /// SARIF category; `None` leaves it to the upload.
     pub category: Option<String>,
     /// Lowest level that fails the run.
@@ -59,6 +63,10 @@ pub struct SourceInfo {
     pub patched_tree: Option<String>,
     /// The source's entry in the profile.
     pub pin: Span,
+    /// Paths of files that the companion patch touches: their lines are not those of the commit.
+    pub patched_files: BTreeSet<String>,
+    /// Whether anything of it was read.
+    pub read: bool,
 }
 
 /// One report with all that is needed to write it.

@@ -47,6 +47,7 @@ pub(super) struct Places<'a> {
     profile: String,
     sources: BTreeMap<&'a str, &'a SourceInfo>,
     folders: BTreeMap<&'a str, String>,
+    home: Option<&'a str>,
 }
 
 impl<'a> Places<'a> {
@@ -63,13 +64,28 @@ impl<'a> Places<'a> {
             let folder = folder.filter(|folder| !folders.values().any(|other| other == folder));
             folders.insert(&source.id, folder.unwrap_or_else(|| inside(&source.id)));
         }
-        Self { files: document.files, profile: inside(&document.info.profile), sources, folders }
+        Self { files: document.files, profile: inside(&document.info.profile), sources, folders, home: document.info.home.as_deref() }
     }
 
     /// Whether a file is one of the main repository's (the profile is).
     pub(super) fn is_main(&self, file: FileId) -> bool {
-        let source = &*self.files.get(file).source;
-        source.is_empty() || self.sources.get(source).is_some_and(|source| source.is_main)
+        self.main_source(&self.files.get(file).source)
+    }
+
+    /// Whether a source is the main repository; the files beside no source are the profile and its neighbours.
+    fn main_source(&self, source: &str) -> bool {
+        let id = match (source, self.home) {
+            ("", None) => return true,
+            ("", Some(home)) => home,
+            (id, _) => id,
+        };
+        self.sources.get(id).is_some_and(|source| source.is_main)
+    }
+
+    /// Folder of a source that is not the main repository.
+    fn companion_folder(&self, source: &str) -> String {
+        let id = if source.is_empty() { self.home.filter(|home| !home.is_empty()).unwrap_or("profile") } else { source };
+        self.folders.get(id).cloned().unwrap_or_else(|| inside(id))
     }
 
     /// The source that a file belongs to.
@@ -84,18 +100,15 @@ impl<'a> Places<'a> {
         if self.is_main(file) {
             return Address::Main(path);
         }
-        let folder = self.folders.get(&*text.source).cloned().unwrap_or_else(|| inside(&text.source));
-        Address::Companion(format!("{folder}/{path}"))
+        Address::Companion(format!("{}/{path}", self.companion_folder(&text.source)))
     }
 
     /// Address of a path within a source of which no file was read.
     pub(super) fn address_in(&self, source: &str, path: &str) -> Address {
-        let main = source.is_empty() || self.sources.get(source).is_some_and(|source| source.is_main);
-        if main {
+        if self.main_source(source) {
             return Address::Main(inside(path));
         }
-        let folder = self.folders.get(source).cloned().unwrap_or_else(|| inside(source));
-        Address::Companion(format!("{folder}/{}", inside(path)))
+        Address::Companion(format!("{}/{}", self.companion_folder(source), inside(path)))
     }
 
     /// Folder of a companion below the folder that holds all of them.

@@ -8,6 +8,7 @@
 //! the pin keeps the alert. An empty log closes all alerts: do not write one for a run that linted nothing or stopped.
 
 mod model;
+mod per_source;
 mod result;
 #[cfg(test)]
 mod tests;
@@ -30,8 +31,12 @@ use model::{
 };
 use result::Results;
 
-/// Results that GitHub takes in one run.
-pub const MAX_RESULTS: usize = 25_000;
+pub use per_source::write_for;
+
+/// Results that GitHub shows of one run, the most severe ones. It takes 25,000, which would only make the log larger.
+pub const MAX_RESULTS: usize = 5_000;
+/// Bytes that a log may have once it is compressed: GitHub takes 10 MB, and may count them in thousands.
+const MAX_COMPRESSED: usize = 9_900_000;
 /// Results up to which a log is indented for people; a larger one would only grow by it.
 const MAX_INDENTED: usize = 1_000;
 /// Gaps that are written one by one; the others are counted.
@@ -39,32 +44,66 @@ const MAX_NOTIFICATIONS: usize = 1_000;
 
 /// What a log contains.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct Options<'n> {
     /// Whether suppressed findings are written too, marked as such. GitHub shows them as open alerts.
     pub show_suppressed: bool,
+    /// What a reader has to know about the log, as a sentence.
+    pub note: Option<&'n str>,
 }
 
 /// Writes the log.
 ///
 /// # Errors
 /// If the writer fails.
-pub fn write(document: Document<'_>, options: Options, out: &mut dyn Write) -> io::Result<()> {
-    let log = log(&document, options);
-    if log.runs[0].results.len() > MAX_INDENTED {
-        serde_json::to_writer(&mut *out, &log)?;
-    } else {
-        serde_json::to_writer_pretty(&mut *out, &log)?;
-    }
-    out.write_all(b"\n")
+pub fn write(document: Document<'_>, options: Options<'_>, out: &mut dyn Write) -> io::Result<()> {
+    write_within(document, options, MAX_COMPRESSED, out)
 }
 
-fn log<'a>(document: &Document<'a>, options: Options) -> Log<'a> {
+/// Writes as many of the most severe results as fit into `limit` compressed bytes.
+fn write_within(document: Document<'_>, options: Options<'_>, limit: usize, out: &mut dyn Write) -> io::Result<()> {
+    let mut most = MAX_RESULTS;
+    loop {
+        let log = log(&document, options, most);
+        let written = log.runs[0].results.len();
+        let mut bytes = if written > MAX_INDENTED { serde_json::to_vec(&log)? } else { serde_json::to_vec_pretty(&log)? };
+        bytes.push(b'\n');
+        let size = compressed(&bytes, limit)?;
+        if size <= limit || written == 0 {
+            return out.write_all(&bytes);
+        }
+        // What stays is more severe and not shorter, so that a share of the results takes about that share of the bytes.
+        most = (written.min(most) * limit / size * 19 / 20).min(written - 1);
+    }
+}
+
+/// Bytes that are left after compression; those of a log that is small enough as it is are not counted.
+fn compressed(bytes: &[u8], limit: usize) -> io::Result<usize> {
+    if bytes.len() <= limit {
+        return Ok(bytes.len());
+    }
+    struct Counter(usize);
+    impl Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut encoder = flate2::write::GzEncoder::new(Counter(0), flate2::Compression::default());
+    encoder.write_all(bytes)?;
+    Ok(encoder.finish()?.0)
+}
+
+fn log<'a>(document: &Document<'a>, options: Options<'_>, most: usize) -> Log<'a> {
     let places = Places::new(document);
-    let (chosen, left_out) = choose(document, options);
+    let (chosen, left_out) = choose(document, options, most);
     let mut notifications = gap_notifications(document, &places);
     if left_out > 0 {
-        notifications.insert(0, cut_notification(left_out));
+        notifications.insert(0, cut_notification(left_out, most));
     }
+    notifications.extend(options.note.map(|note| warning(note.to_owned(), "findings-left-out")));
     let mut results = Results::new(document, &places, options.show_suppressed);
     let results = chosen.into_iter().map(|(finding, reason)| results.item(finding, reason)).collect();
     let run = Run {
@@ -83,7 +122,7 @@ fn log<'a>(document: &Document<'a>, options: Options) -> Log<'a> {
 type Chosen<'a> = (&'a Finding, Option<&'a str>);
 
 /// The findings to write, in order, and how many had to be left out: the least severe, and of those the last.
-fn choose<'a>(document: &Document<'a>, options: Options) -> (Vec<Chosen<'a>>, usize) {
+fn choose<'a>(document: &Document<'a>, options: Options<'_>, most: usize) -> (Vec<Chosen<'a>>, usize) {
     let report = document.report;
     let suppressed = report.suppressed.iter().filter(|_| options.show_suppressed);
     // An upload stands for everything that is there: what the base has too is left in, marked as such, or GitHub would close its alerts.
@@ -95,13 +134,13 @@ fn choose<'a>(document: &Document<'a>, options: Options) -> (Vec<Chosen<'a>>, us
         .chain(suppressed.map(|(finding, reason)| (finding, Some(reason.as_str()))))
         .filter(|(finding, _)| finding.level != Level::Off)
         .collect();
-    let left_out = all.len().saturating_sub(MAX_RESULTS);
+    let left_out = all.len().saturating_sub(most);
     if left_out == 0 {
         return (all, 0);
     }
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|at| (all[*at].1.is_some(), std::cmp::Reverse(all[*at].0.level), *at));
-    order.truncate(MAX_RESULTS);
+    order.truncate(most);
     order.sort_unstable();
     (order.into_iter().map(|at| all[at]).collect(), left_out)
 }
@@ -184,12 +223,7 @@ fn gap_notifications(document: &Document<'_>, places: &Places<'_>) -> Vec<Notifi
     let mut notifications: Vec<Notification> =
         gaps.iter().take(MAX_NOTIFICATIONS).map(|gap| gap_notification(gap, document, places)).collect();
     if let Some(more) = gaps.len().checked_sub(MAX_NOTIFICATIONS).filter(|more| *more > 0) {
-        notifications.push(Notification {
-            level: Severity::Warning,
-            message: Text { text: format!("{} more could not be listed here.", plural(more, "gap")) },
-            locations: Vec::new(),
-            properties: NotificationProperties { kind: "gaps-left-out" },
-        });
+        notifications.push(warning(format!("{} more could not be listed here.", plural(more, "gap")), "gaps-left-out"));
     }
     notifications
 }
@@ -215,14 +249,14 @@ fn gap_notification(gap: &Gap, document: &Document<'_>, places: &Places<'_>) -> 
     }
 }
 
-fn cut_notification(left_out: usize) -> Notification {
-    let text = format!("{} left out, the least severe ones: GitHub takes {MAX_RESULTS} results.", plural(left_out, "result"));
-    Notification {
-        level: Severity::Warning,
-        message: Text { text },
-        locations: Vec::new(),
-        properties: NotificationProperties { kind: "results-left-out" },
-    }
+fn cut_notification(left_out: usize, most: usize) -> Notification {
+    let why = if most < MAX_RESULTS { "takes 10 MB of compressed log".to_owned() } else { format!("shows {MAX_RESULTS} results") };
+    let text = format!("{} left out, the least severe ones: GitHub {why}.", plural(left_out, "result"));
+    warning(text, "results-left-out")
+}
+
+fn warning(text: String, kind: &'static str) -> Notification {
+    Notification { level: Severity::Warning, message: Text { text }, locations: Vec::new(), properties: NotificationProperties { kind } }
 }
 
 fn artifact(address: &Address) -> ArtifactLocation {

@@ -1,6 +1,6 @@
 //! A small report that has something of everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{self, Level};
 use crate::findings::{Finding, Gap, GapKind, Related, Report, Step, Verdict};
@@ -95,6 +95,8 @@ pub(super) fn sample() -> Sample {
         is_main,
         patched_tree: None,
         pin,
+        patched_files: BTreeSet::new(),
+        read: true,
     };
     let info = RunInfo {
         tool_version: "0.1.0".into(),
@@ -103,6 +105,7 @@ pub(super) fn sample() -> Sample {
             source("kernel", "https://token:x@github.com/rl-align/rl-kernel.git", KERNEL_COMMIT, false),
             source("main", "git@github.com:rl-align/main.git", MAIN_COMMIT, true),
         ],
+        home: None,
         category: None,
         fail_on: Level::Warning,
         verdict: Verdict::Incomplete,

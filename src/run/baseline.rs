@@ -182,7 +182,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         let entries = [entry("RLK301", "a.\"b\"", "1:1"), entry("RLK301", "é", "2:1")];
         let written = text(&entries);
-        assert_eq!(written.lines().count(), 6, "{written}");
+        assert_eq!(written.lines().count(), 7, "{written}");
         assert_eq!(parse("b.json", &written).unwrap(), entries);
         assert_eq!(parse("b.json", &text(&[])).unwrap(), []);
     }

@@ -1,6 +1,6 @@
 //! The commands: arguments in, output and exit code out.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser};
@@ -10,12 +10,13 @@ use super::changes::{self, RouteChange};
 use super::error::RunError;
 use super::inventory::inventory;
 use super::lint::{self, Judging, Linted, Request};
+use super::reports;
 use super::{analyse, analyse_all, assumptions, snippets};
 use crate::catalog::{RULES, RuleMeta};
-use crate::cli::{self, Cli, Color, Command, Format, GraphFormat, InventoryFormat, ListFormat, TraceTarget};
+use crate::cli::{self, Cli, Command, GraphFormat, InventoryFormat, ListFormat, TraceTarget};
 use crate::findings::Verdict;
 use crate::profile::init::{CheckoutFacts, KNOWN_PACKAGES, profile_text};
-use crate::render::{self, Document, output};
+use crate::render::output;
 use crate::routes::callgraph;
 use crate::routes::{Callsite, Hop};
 use crate::sources::embedded;
@@ -34,6 +35,12 @@ pub fn main() -> u8 {
             return code;
         }
     };
+    let wanted = cli.global.color;
+    // A second hook is refused, which leaves the first one in place.
+    let _ = miette::set_hook(Box::new(move |_| {
+        let colour = reports::Environment::of_errors().colour(wanted);
+        Box::new(miette::MietteHandlerOpts::new().color(colour).terminal_links(false).build())
+    }));
     match run(&cli) {
         Ok(code) => code,
         Err(error) => {
@@ -49,9 +56,10 @@ fn run(cli: &Cli) -> Result<u8, RunError> {
     match &cli.command {
         Command::Check(args) => {
             let request = Request { diff_base: args.diff_base.clone(), ..request(&args.analysis) };
-            let opened = lint::open(&request)?;
+            let mut opened = lint::open(&request)?;
+            reports::follow(&mut opened, cli);
             let linted = judge(opened, &args.report, &request)?;
-            write_reports(cli, &linted, &args.report)?;
+            reports::write(cli, &linted, &args.report)?;
             Ok(exit_code(linted.info.verdict, args.report.exit_zero))
         }
         Command::Baseline(command) => baseline_command(cli, command),
@@ -135,7 +143,7 @@ fn baseline_command(cli: &Cli, command: &cli::BaselineCommand) -> Result<u8, Run
             let file = opened.files.add(TextFile::new("", name.as_str(), text));
             let baseline = Baseline { name, file, entries };
             let linted = with_judging(&args.report, |judging| lint::lint_excusing(opened, &baseline, judging, request.threads))?;
-            write_reports(cli, &linted, &args.report)?;
+            reports::write(cli, &linted, &args.report)?;
             return Ok(exit_code(linted.info.verdict, args.report.exit_zero));
         }
         cli::BaselineCommand::Create(args) => (args, false),
@@ -221,7 +229,7 @@ fn demo(cli: &Cli, args: &cli::DemoArgs) -> Result<u8, RunError> {
         return Ok(0);
     }
     let linted = judge(opened, &args.report, &Request::default())?;
-    write_reports(cli, &linted, &args.report)?;
+    reports::write(cli, &linted, &args.report)?;
     let would = exit_code(linted.info.verdict, args.report.exit_zero);
     if !cli.global.quiet {
         let _ = writeln!(io::stderr(), "demo: `check` would have exited with {would} ({})", linted.info.verdict.word());
@@ -239,67 +247,6 @@ fn stage0(opened: lint::Opened, threads: usize) -> Result<(crate::stage0::Record
     let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
     let complete = !loaded.gaps.iter().any(|gap| gap.kind.is_fatal() && !gap.allowed);
     Ok((super::record::record(&profile, &label, &loaded, &analysis, &snippets), complete))
-}
-
-/// Writes every report that was asked for. An incomplete run writes no SARIF, which would close alerts that it did not look at.
-fn write_reports(cli: &Cli, linted: &Linted, options: &cli::ReportOptions) -> Result<(), RunError> {
-    let document = Document { report: &linted.report, files: &linted.files, info: &linted.info };
-    for (format, path) in options.outputs() {
-        let unfinished = matches!(linted.info.verdict, Verdict::Incomplete | Verdict::Nothing);
-        if format == Format::Sarif && unfinished {
-            for gap in &linted.report.gaps {
-                let _ = writeln!(io::stderr(), "{}: {} {}", gap.source, gap.cause, gap.next);
-            }
-            let _ = writeln!(
-                io::stderr(),
-                "no SARIF was written: the run is {}, and a log of it could close alerts",
-                linted.info.verdict.word()
-            );
-            continue;
-        }
-        match path {
-            Some(path) => output::to_file(path, |out| write_report(document, format, options, cli, out))?,
-            None if format == Format::Human => human(cli, document, options)?,
-            None => output::to_stream(&mut io::stdout().lock(), |out| write_report(document, format, options, cli, out))?,
-        }
-    }
-    Ok(())
-}
-
-fn write_report(document: Document<'_>, format: Format, options: &cli::ReportOptions, cli: &Cli, out: &mut dyn Write) -> io::Result<()> {
-    let show_suppressed = options.show_suppressed;
-    match format {
-        Format::Human => render::human::write(document, human_options(cli, options), &mut termcolor::NoColor::new(out)),
-        Format::Json => render::json::write(document, out),
-        Format::Sarif => render::sarif::write(document, render::sarif::Options { show_suppressed }, out),
-        Format::Github => render::github::write(document, out),
-        Format::Gitlab => render::gitlab::write(document, out),
-        Format::Junit => render::junit::write(document, out),
-    }
-}
-
-fn human_options(_cli: &Cli, options: &cli::ReportOptions) -> render::human::Options {
-    render::human::Options { show_suppressed: options.show_suppressed, ..render::human::Options::default() }
-}
-
-/// The report for people on the standard output, in colour where that is wanted.
-fn human(cli: &Cli, document: Document<'_>, options: &cli::ReportOptions) -> Result<(), RunError> {
-    let mut buffer = if colour(cli.global.color) { termcolor::Buffer::ansi() } else { termcolor::Buffer::no_color() };
-    // Writing to memory does not fail.
-    let _ = render::human::write(document, human_options(cli, options), &mut buffer);
-    output::to_stream(&mut io::stdout().lock(), |out| out.write_all(buffer.as_slice()))?;
-    Ok(())
-}
-
-pub(super) fn colour(wanted: Color) -> bool {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
-    match wanted {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto if set("NO_COLOR") => false,
-        Color::Auto if set("FORCE_COLOR") || set("CLICOLOR_FORCE") => true,
-        Color::Auto => io::stdout().is_terminal(),
-    }
 }
 
 pub(super) fn json(document: &impl serde::Serialize) -> String {

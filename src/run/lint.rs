@@ -1,5 +1,6 @@
 //! `check` and `demo`: from a profile to a report.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::baseline::Baseline;
@@ -48,7 +49,12 @@ pub struct Opened {
     pub options: LoadOptions,
     /// Texts; the profile is the first.
     pub files: Files,
+    /// Is told what is being done next; an empty text is the end.
+    pub stage: Option<Stage>,
 }
+
+/// Is told what is being done next.
+pub type Stage = Box<dyn Fn(&str)>;
 
 /// Finds and reads the profile.
 ///
@@ -113,7 +119,7 @@ pub(super) fn open_past(text: &str, label: &str, base: PathBuf, request: &Reques
     let input = Input { file, name: label, text, paths: &paths };
     let mut read_pins = |pins: &PinsRef| read_pins(pins, &base, &options);
     let profile = Profile::parse(&input, &mut read_pins)?;
-    Ok(Opened { profile, label: label.to_owned(), path: None, options, files })
+    Ok(Opened { profile, label: label.to_owned(), path: None, options, files, stage: None })
 }
 
 /// Ids of the sources that a profile declares, as far as it is TOML.
@@ -149,6 +155,8 @@ pub struct Linted {
     pub files: Files,
     /// About the run.
     pub info: RunInfo,
+    /// Folders that sources were read from, by id; the profile's is under the empty id. Never part of a report.
+    pub roots: BTreeMap<String, PathBuf>,
 }
 
 /// How findings are chosen and judged.
@@ -184,8 +192,15 @@ fn load_knowing(opened: Opened, known: &KnownFacts, threads: usize) -> Result<(P
 /// # Errors
 /// As [`load`].
 pub fn lint(opened: Opened, judging: &Judging<'_>, threads: usize) -> Result<Linted, RunError> {
-    let (profile, label, loaded) = load(opened, threads)?;
-    Ok(judged(&profile, label, loaded, Earlier::Nothing, judging, threads).0)
+    Ok(Now::read(opened, threads)?.judged(Earlier::Nothing, judging, threads).0)
+}
+
+/// Lints an opened profile; findings that the baseline excuses are set apart.
+///
+/// # Errors
+/// As [`load`].
+pub fn lint_excusing(opened: Opened, baseline: &Baseline, judging: &Judging<'_>, threads: usize) -> Result<Linted, RunError> {
+    Ok(Now::read(opened, threads)?.judged(Earlier::Baseline(baseline), judging, threads).0)
 }
 
 /// Lints an opened profile, and the base revision that the request names; findings that the base has too are set apart, and routes that it does not have
@@ -202,45 +217,38 @@ pub fn lint_against(opened: Opened, request: &Request, revision: &str, judging: 
         path: opened.path.clone(),
         options: opened.options.clone(),
         files: opened.files.clone(),
+        stage: None,
     };
-    let (profile, label, now) = load(opened, threads)?;
-    let base::Base { opened, against } = base::open(&again, revision, request, KnownTexts::of(&now.sources, &now.files))?;
-    let declared = |id: &str| profile.sources.iter().chain(&opened.profile.sources).any(|source| source.id == id);
+    let now = Now::read(opened, threads)?;
+    now.tell("reading the base");
+    let known = KnownTexts::of(&now.loaded.sources, &now.loaded.files);
+    let base::Base { opened, against } = base::open(&again, revision, request, known)?;
+    let declared = |id: &str| now.profile.sources.iter().chain(&opened.profile.sources).any(|source| source.id == id);
     if let Some((id, _)) = request.sources.iter().find(|(id, _)| !declared(id)) {
         return Err(RunError::Usage {
             message: format!("neither the profile nor that of the base declares a source `{id}`"),
             help: "give `--source` for ids that one of them declares".to_owned(),
         });
     }
-    let (past_profile, past_label, past) = load_knowing(opened, &now.known_facts(), threads)?;
-    if let Some(gap) = past.gaps.iter().find(|gap| gap.kind.is_fatal() && !gap.allowed) {
+    let past = Now::read_knowing(opened, &now.loaded.known_facts(), threads)?;
+    if let Some(gap) = past.loaded.gaps.iter().find(|gap| gap.kind.is_fatal() && !gap.allowed) {
         let source = if gap.source.is_empty() { String::new() } else { format!("source `{}` of the base: ", gap.source) };
-        return Err(RunError::Base {
-            message: format!("the base cannot be seen: {source}{}", gap.cause.trim_end_matches('.')),
-            help: gap.next.clone(),
-        });
+        let message = format!("the base cannot be seen: {source}{}", gap.cause.trim_end_matches('.'));
+        return Err(RunError::Base { message, help: gap.next.clone() });
     }
-    let renames = Renames::between(&past, &now);
-    let (past, mut routes) = judged(&past_profile, past_label, past, Earlier::Nothing, judging, threads);
+    now.tell("resolving the routes of the base");
+    let renames = Renames::between(&past.loaded, &now.loaded);
+    let main = main_id(&past.profile).map(str::to_owned);
+    let (past, mut routes) = past.judged(Earlier::Nothing, judging, threads);
     changes::rename(&mut routes, &renames);
-    let mut prints = Prints::new(&past.files, main_id(&past_profile));
+    let mut prints = Prints::new(&past.files, main.as_deref());
     let mut seen: Vec<Seen> = past.report.findings.iter().map(|finding| Seen::of(finding, &past.files, &mut prints)).collect();
     for seen in &mut seen {
         seen.symbol = renames.now(&seen.symbol);
         // Names stand in quotes in a message.
         seen.said = seen.said.take().map(|said| said.split('\'').map(|part| renames.now(part)).collect::<Vec<_>>().join("'"));
     }
-    let before = Before { seen, routes, renames, against };
-    Ok(judged(&profile, label, now, Earlier::Base(before), judging, threads).0)
-}
-
-/// Lints an opened profile; findings that the baseline excuses are set apart.
-///
-/// # Errors
-/// As [`load`].
-pub fn lint_excusing(opened: Opened, baseline: &Baseline, judging: &Judging<'_>, threads: usize) -> Result<Linted, RunError> {
-    let (profile, label, loaded) = load(opened, threads)?;
-    Ok(judged(&profile, label, loaded, Earlier::Baseline(baseline), judging, threads).0)
+    Ok(now.judged(Earlier::Base(Before { seen, routes, renames, against }), judging, threads).0)
 }
 
 /// What a run is compared with.
@@ -282,11 +290,57 @@ impl Before {
     }
 }
 
+/// One revision of everything, as it was read.
+struct Now {
+    profile: Profile,
+    label: String,
+    loaded: Loaded,
+    roots: BTreeMap<String, PathBuf>,
+    stage: Option<Stage>,
+}
+
+impl Now {
+    fn read(opened: Opened, threads: usize) -> Result<Self, RunError> {
+        Self::read_knowing(opened, &KnownFacts::new(), threads)
+    }
+
+    fn read_knowing(mut opened: Opened, known: &KnownFacts, threads: usize) -> Result<Self, RunError> {
+        let stage = opened.stage.take();
+        if let Some(stage) = &stage {
+            stage("reading and parsing the sources");
+        }
+        let unpinned = opened.profile.sources.iter().filter(|source| source.commit.is_none());
+        let mut roots: BTreeMap<String, PathBuf> =
+            unpinned.filter_map(|source| Some((source.id.clone(), opened.options.path_of(source).ok()?))).collect();
+        roots.insert(String::new(), opened.options.base.clone());
+        let (profile, label, loaded) = load_knowing(opened, known, threads)?;
+        Ok(Self { profile, label, loaded, roots, stage })
+    }
+
+    fn tell(&self, stage: &str) {
+        if let Some(tell) = &self.stage {
+            tell(stage);
+        }
+    }
+
+    /// The report, and the routes.
+    fn judged(self, earlier: Earlier<'_>, judging: &Judging<'_>, threads: usize) -> (Linted, Vec<RouteRow>) {
+        self.tell("resolving the routes");
+        let Self { profile, label, loaded, roots, stage } = self;
+        let (linted, routes) = judged(&profile, label, loaded, roots, earlier, judging, threads);
+        if let Some(stage) = stage {
+            stage("");
+        }
+        (linted, routes)
+    }
+}
+
 /// The report on sources that were read, and their routes.
 fn judged(
     profile: &Profile,
     label: String,
     loaded: Loaded,
+    roots: BTreeMap<String, PathBuf>,
     earlier: Earlier<'_>,
     judging: &Judging<'_>,
     threads: usize,
@@ -385,13 +439,21 @@ fn judged(
                 is_main: source.main,
                 patched_tree: read.patched_tree.clone(),
                 pin: source.span,
+                patched_files: patched_files(read, &loaded.files),
+                read: !read.files.is_empty(),
             })
             .collect(),
+        home: None,
         category: judging.category.clone(),
         fail_on,
         verdict,
     };
-    (Linted { report, files: loaded.files, info }, routes)
+    (Linted { report, files: loaded.files, info, roots }, routes)
+}
+
+/// Paths of a source's files that its patch touches.
+fn patched_files(read: &sources::LoadedSource, files: &Files) -> BTreeSet<String> {
+    read.files.iter().filter(|file| file.patched).map(|file| files.get(file.file).path.to_string()).collect()
 }
 
 /// Id of the source that is checked out.

@@ -10,6 +10,7 @@ pub mod lint;
 mod probe;
 pub mod record;
 mod renames;
+mod reports;
 mod runner;
 mod snippets;
 

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::commands::{colour, json, write_text};
+use super::commands::{json, write_text};
 use super::error::RunError;
+use super::reports::colour;
 use super::runner;
 use crate::catalog::Level;
 use crate::cli::{Cli, ProbeArgs, ProbeCacheArgs, ProbeCommand, ProbeDeviceArgs, ProbeFormat, ProbeReportOptions};
@@ -64,6 +65,7 @@ impl Outcome {
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             profile: String::new(),
             sources: Vec::new(),
+            home: None,
             category: None,
             fail_on,
             verdict: verdict(&report, fail_on, self.seen > 0),
@@ -94,7 +96,7 @@ impl Outcome {
                 let _ = writeln!(io::stderr(), "no SARIF was written: the run is {}", info.verdict.word());
             }
             ProbeFormat::Sarif => {
-                let sarif = |out: &mut dyn Write| render::sarif::write(document, render::sarif::Options { show_suppressed: false }, out);
+                let sarif = |out: &mut dyn Write| render::sarif::write(document, render::sarif::Options::default(), out);
                 match &options.output {
                     Some(path) => output::to_file(path, sarif)?,
                     None => output::to_stream(&mut io::stdout().lock(), sarif)?,

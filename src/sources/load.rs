@@ -79,6 +79,7 @@ pub fn load_source(profile: &Profile, source: &Source, options: &LoadOptions, fi
                     file,
                     kind: text.kind,
                     blob: text.blob.into(),
+                    patched: text.patched,
                     patched_lines: text.added,
                     link_target: text.link_target.map(Into::into),
                 });

@@ -57,6 +57,8 @@ pub struct LoadedFile {
     pub kind: FileKind,
     /// Git blob id of the content, lower-case hex; cache key.
     pub blob: Arc<str>,
+    /// Whether the companion patch touches it.
+    pub patched: bool,
     /// Lines (from 1) that the companion patch added or changed; empty without a patch.
     pub patched_lines: BTreeSet<u32>,
     /// Path of the file that a symbolic link leads to; `None` for a file that is no link.

@@ -30,6 +30,7 @@ pub(super) struct Text {
     pub file: TextFile,
     pub kind: FileKind,
     pub blob: String,
+    pub patched: bool,
     pub added: BTreeSet<u32>,
     pub link_target: Option<String>,
 }
@@ -166,7 +167,7 @@ fn known_text(source: &Arc<str>, known: &KnownTexts, file: &Wanted<'_>, max_byte
     let path = std::str::from_utf8(file.path).ok()?;
     let text = known.get(&blob, kind).filter(|text| text.text.len() as u64 <= max_bytes)?.elsewhere(Arc::clone(source), path);
     let link_target = file.target.as_ref().map(|target| String::from_utf8_lossy(target).into_owned());
-    Some(Text { file: text, kind, blob, added: file.entry.added.clone(), link_target })
+    Some(Text { file: text, kind, blob, patched: file.entry.content.is_some(), added: file.entry.added.clone(), link_target })
 }
 
 /// Reads one file, unless it has more than `max_bytes`, or more than is left of the source's `budget`, which it lowers. Gives the blob's size too.
@@ -213,7 +214,7 @@ fn read_one(source: &Arc<str>, odb: &Odb<'_>, file: &Wanted<'_>) -> Outcome {
     let Some(kind) = file.kind.or_else(|| kind_by_first_line(bytes)) else { return Outcome::Other };
     let link_target = file.target.as_ref().map(|target| String::from_utf8_lossy(target).into_owned());
     match text(source, file.path, kind, bytes, file.entry.id) {
-        Ok(text) => Outcome::Text(Text { added: file.entry.added.clone(), link_target, ..text }),
+        Ok(text) => Outcome::Text(Text { patched: file.entry.content.is_some(), added: file.entry.added.clone(), link_target, ..text }),
         Err(gap) => Outcome::Gap(gap),
     }
 }
@@ -226,7 +227,7 @@ pub(super) fn text(source: &Arc<str>, path: &[u8], kind: FileKind, bytes: &[u8],
     match decode(kind, bytes) {
         Ok(text) => {
             let file = TextFile::new(Arc::clone(source), name, &*text);
-            Ok(Text { file, kind, blob: blob.to_string(), added: BTreeSet::new(), link_target: None })
+            Ok(Text { file, kind, blob: blob.to_string(), patched: false, added: BTreeSet::new(), link_target: None })
         }
         Err((kind, cause)) => {
             let next = if kind == GapKind::Encoding { "Declare the file's encoding as in PEP 263, or save it as UTF-8." } else { "" };

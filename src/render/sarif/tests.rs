@@ -7,7 +7,7 @@ use crate::findings::{Related, Step};
 use crate::render::testing::{KERNEL, KERNEL_COMMIT, MAIN_COMMIT, Sample, TRAIN, sample, span_of};
 use crate::text::{Span, TextFile};
 
-fn rendered(name: &str, sample: &Sample, options: Options) -> Value {
+fn rendered(name: &str, sample: &Sample, options: Options<'_>) -> Value {
     let mut out = Vec::new();
     write(sample.document(), options, &mut out).unwrap();
     if let Some(folder) = std::env::var_os("RLK_KEEP_LOGS") {
@@ -54,7 +54,7 @@ fn link_targets(message: &str) -> Vec<u64> {
 
 #[test]
 fn every_link_in_a_message_leads_to_a_related_location_and_every_one_is_linked() {
-    let log = rendered("links", &sample(), Options { show_suppressed: true });
+    let log = rendered("links", &sample(), Options { show_suppressed: true, note: None });
     let mut linked = 0;
     for result in results(&log) {
         let related = result.get("relatedLocations").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -115,7 +115,7 @@ fn moving_the_pin_keeps_the_fingerprint_and_the_paths() {
 
 #[test]
 fn every_primary_location_lies_in_the_main_repository() {
-    let log = rendered("primary", &sample(), Options { show_suppressed: true });
+    let log = rendered("primary", &sample(), Options { show_suppressed: true, note: None });
     for result in results(&log) {
         let locations = result["locations"].as_array().unwrap();
         assert_eq!(locations.len(), 1);
@@ -136,7 +136,7 @@ fn no_location_has_a_scheme_a_root_or_a_commit() {
     let mut sample = sample();
     let odd = sample.files.add(TextFile::new("main", "./a b/#é%:?.py", "z\n"));
     sample.report.findings[0].primary = Span::new(odd, 0, 1);
-    let log = rendered("uris", &sample, Options { show_suppressed: true });
+    let log = rendered("uris", &sample, Options { show_suppressed: true, note: None });
     let mut uris = Vec::new();
     strings(&run_of(&log)["results"], "uri", &mut uris);
     strings(&run_of(&log)["invocations"], "uri", &mut uris);
@@ -211,7 +211,7 @@ fn suppressed_findings_are_left_out_unless_asked_for() {
     let log = rendered("unsuppressed", &sample(), Options::default());
     assert_eq!(results(&log).len(), 3);
     assert!(results(&log).iter().all(|result| result.get("suppressions").is_none()));
-    let log = rendered("suppressed", &sample(), Options { show_suppressed: true });
+    let log = rendered("suppressed", &sample(), Options { show_suppressed: true, note: None });
     assert_eq!(results(&log).len(), 4);
     assert_eq!(results(&log)[0]["suppressions"], Value::Array(vec![]));
     assert_eq!(results(&log)[3]["suppressions"][0]["justification"], "it is only\\u{1b} a test");
@@ -246,12 +246,45 @@ fn of_too_many_results_the_most_severe_stay_in_order() {
     let log = rendered("many", &sample, Options::default());
     let results = results(&log);
     assert_eq!(results.len(), MAX_RESULTS);
-    assert_eq!(results.iter().filter(|result| result["level"] == "error").count(), 20_000);
+    assert!(results.iter().all(|result| result["level"] == "error"), "there are 20,000 errors");
     let lines: Vec<u64> =
         results.iter().map(|result| result["locations"][0]["physicalLocation"]["region"]["startLine"].as_u64().unwrap()).collect();
     assert!(lines.is_sorted());
     let note = &run_of(&log)["invocations"][0]["toolExecutionNotifications"][0];
-    assert_eq!(note["message"]["text"], "5000 results left out, the least severe ones: GitHub takes 25000 results.");
+    assert_eq!(note["message"]["text"], "25000 results left out, the least severe ones: GitHub shows 5000 results.");
+}
+
+#[test]
+fn a_log_that_compresses_badly_is_cut_to_what_github_takes() {
+    let mut sample = sample();
+    // Digits without a pattern: about half a byte each.
+    let mut state = 1u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{:016x}", state)
+    };
+    let template = sample.report.findings[1].clone();
+    sample.report.findings = (0..400)
+        .map(|at| {
+            let mut finding = template.clone();
+            finding.level = if at % 2 == 0 { Level::Error } else { Level::Note };
+            finding.arguments[0] = (0..8).map(|_| noise()).collect();
+            finding
+        })
+        .collect();
+    let mut out = Vec::new();
+    write_within(sample.document(), Options::default(), usize::MAX, &mut out).unwrap();
+    let limit = compressed(&out, 0).unwrap() * 2 / 3;
+    out.clear();
+    write_within(sample.document(), Options::default(), limit, &mut out).unwrap();
+    assert!(compressed(&out, limit).unwrap() <= limit);
+    let log: Value = serde_json::from_slice(&out).unwrap();
+    let kept = results(&log);
+    assert!(kept.len() > 50 && kept.len() < 400, "{}", kept.len());
+    let errors = kept.iter().filter(|result| result["level"] == "error").count();
+    assert_eq!(errors, kept.len().min(200), "the most severe stay");
+    let note = run_of(&log)["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"].as_str().unwrap();
+    assert_eq!(note, format!("{} results left out, the least severe ones: GitHub takes 10 MB of compressed log.", 400 - kept.len()));
 }
 
 #[test]
@@ -323,7 +356,7 @@ fn a_patched_companion_says_that_its_lines_have_moved() {
 fn the_same_report_gives_the_same_bytes() {
     let bytes = || {
         let mut out = Vec::new();
-        write(sample().document(), Options { show_suppressed: true }, &mut out).unwrap();
+        write(sample().document(), Options { show_suppressed: true, note: None }, &mut out).unwrap();
         out
     };
     assert_eq!(bytes(), bytes());
