@@ -16,6 +16,7 @@ use crate::syntax::{CondId, ModuleFacts, OpKind, Reg};
 use crate::text::{FileId, Files, Span};
 use crate::values::{Engine, Object, ObjectId, Target};
 
+mod claim_without_source;
 mod dataflow;
 mod dead_on_platform;
 mod dead_patch_target;
@@ -25,6 +26,7 @@ mod environment;
 mod first_execution_record;
 mod foreign_evidence;
 mod late_or_unrecorded_variable;
+mod lenient_default;
 mod no_backward_owner;
 mod partial_checkpoint_load;
 mod patch_mismatch;
@@ -101,6 +103,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("silent-fallback", silent_fallback::check),
     ("relaxed-tolerance", relaxed_tolerance::check),
     ("value-equality", value_equality::check),
+    ("lenient-default", lenient_default::check),
     ("partial-checkpoint-load", partial_checkpoint_load::check),
     ("no-backward-owner", no_backward_owner::check),
     ("unrecorded-backward", unrecorded_backward::check),
@@ -108,6 +111,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("variable-not-handed-on", variable_not_handed_on::check),
     ("variable-not-in-cache-key", variable_not_in_cache_key::check),
     ("late-or-unrecorded-variable", late_or_unrecorded_variable::check),
+    ("claim-without-source", claim_without_source::check),
     ("foreign-evidence", foreign_evidence::check),
     ("stale-evidence", stale_evidence::check),
     ("unproven-evidence", unproven_evidence::check),

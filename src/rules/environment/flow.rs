@@ -137,7 +137,13 @@ impl Code<'_> {
 }
 
 /// Register of an argument for a parameter of the callee.
-fn argument(context: &Context<'_>, callee: GlobalScope, index: usize, args: &[(Passing, Reg)], names: &ModuleFacts) -> Option<Reg> {
+pub(super) fn argument(
+    context: &Context<'_>,
+    callee: GlobalScope,
+    index: usize,
+    args: &[(Passing, Reg)],
+    names: &ModuleFacts,
+) -> Option<Reg> {
     let facts = context.program.scope(callee);
     let module = context.program.module(context.program.module_of(callee));
     let parent = &module.facts.scopes[facts.parent as usize];
@@ -212,7 +218,7 @@ impl Flow {
     }
 
     /// Reads that a register depends on.
-    pub(super) fn of(&self, scope: GlobalScope, reg: Reg) -> impl Iterator<Item = &Read> {
+    pub fn of(&self, scope: GlobalScope, reg: Reg) -> impl Iterator<Item = &Read> {
         let found = self.registers.get(&scope).and_then(|registers| registers.get(&reg));
         found.into_iter().flatten().filter_map(|source| match source {
             Source::Read(number) => self.reads.get(*number as usize),
@@ -232,7 +238,7 @@ impl Flow {
     }
 
     /// Scopes in which some register depends on a variable, in order.
-    pub(super) fn scopes(&self) -> Vec<GlobalScope> {
+    pub fn scopes(&self) -> Vec<GlobalScope> {
         let mut scopes: Vec<GlobalScope> = self.registers.keys().copied().collect();
         scopes.sort_unstable();
         scopes

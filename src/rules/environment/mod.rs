@@ -8,6 +8,7 @@ mod flow;
 mod imports;
 mod lists;
 mod shell_lists;
+mod unset;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,7 @@ pub(super) use flow::{Code, definitions};
 pub use flow::{Flow, Read};
 pub(super) use imports::{imported_before, ruled_out, usable_from};
 pub use lists::{List, Purpose};
+pub(super) use unset::{Constant, Unset};
 
 /// A variable that selects a route.
 #[derive(Clone, Debug)]
