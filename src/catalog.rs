@@ -161,7 +161,15 @@ rules! {
     "foreign-evidence",
     "stale-evidence",
     "unproven-evidence",
+    "foreign-processor",
+    "matrix-instruction",
+    "operand-layout",
+    "pinned-constant",
+    "resource-budget",
+    "compile-setting",
+    "incomplete-schedule",
     "cache-contradiction",
+    "code-differs",
 }
 
 /// All rules, in order of id.

@@ -12,7 +12,7 @@ mod probe;
 mod runner;
 mod values;
 
-pub use probe::{ProbeArgs, ProbeCacheArgs, ProbeCommand, ProbeFormat, ProbeReportOptions};
+pub use probe::{ProbeArgs, ProbeCacheArgs, ProbeCommand, ProbeCompileArgs, ProbeFormat, ProbeReportOptions};
 pub use runner::{DeviceRuntime, ProbeDeviceArgs, ProbeJudgeArgs};
 pub use values::{RuleRef, Selector, SourcePath, TraceTarget};
 
@@ -246,6 +246,9 @@ pub struct DemoArgs {
     /// Write the Stage 0 record of the built-in sources instead of their findings.
     #[arg(long)]
     pub stage0: bool,
+    /// Write the sources, as git repositories, and their profile into this folder and leave them there, so that every command can be tried on them.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = ANALYSIS)]
+    pub keep: Option<PathBuf>,
     /// How findings are written.
     #[command(flatten)]
     pub report: ReportOptions,

@@ -25,7 +25,15 @@ const MADE_ELSEWHERE: &[(&str, &str)] = &[
     ("unused-suppression", "src/findings/suppress.rs"),
     ("stale-baseline-entry", "src/run/baseline.rs"),
     ("changed-route", "src/run/changes.rs"),
+    ("foreign-processor", "src/probe/checks.rs"),
+    ("matrix-instruction", "src/probe/checks.rs"),
+    ("operand-layout", "src/probe/checks.rs"),
+    ("pinned-constant", "src/probe/checks.rs"),
+    ("resource-budget", "src/probe/checks.rs"),
+    ("compile-setting", "src/probe/checks.rs"),
+    ("incomplete-schedule", "src/probe/checks.rs"),
     ("cache-contradiction", "src/probe/checks.rs"),
+    ("code-differs", "src/probe/checks.rs"),
 ];
 
 /// Rules without a folder of trees: what they flag is a source's revision, patch or working tree, or compiled code, and not the text of a file, or a file that
@@ -38,7 +46,15 @@ const WITHOUT_TREES: &[&str] = &[
     "syntax-gap",
     "stale-baseline-entry",
     "changed-route",
+    "foreign-processor",
+    "matrix-instruction",
+    "operand-layout",
+    "pinned-constant",
+    "resource-budget",
+    "compile-setting",
+    "incomplete-schedule",
     "cache-contradiction",
+    "code-differs",
 ];
 
 /// Lines of the longest file.

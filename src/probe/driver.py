@@ -1,20 +1,19 @@
 """Compiles kernels through Triton's own launch path, on a machine without a GPU.
 
-Started by `rlk-lint probe compile` with a private folder. Orders come in on the standard input as JSON, one per line, and one answer to each goes
-out on the file descriptor that RLK_PROBE_ANSWERS names. A launch of the kernel module is stopped after the compilation, so that what is compiled is
+Started by `rlk-lint probe compile` in a private folder. Orders come in on the standard input as JSON, one per line, and one answer to each goes out on
+the standard output; what the sources print goes to the standard error instead. A launch of the kernel module is stopped after the compilation, so that what is compiled is
 specialised as a real launch would be; nothing is run on a device.
 """
 
 import importlib
-import importlib.util
-import inspect
 import json
 import os
 import sys
 import traceback
 import types
 
-answers = os.fdopen(int(os.environ["RLK_PROBE_ANSWERS"]), "w", encoding="utf-8", buffering=1)
+answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
 
 
 def answer(**fields):

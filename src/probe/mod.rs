@@ -9,13 +9,18 @@
 pub mod assembly;
 pub mod cache;
 pub mod checks;
+pub mod child;
 pub mod code_object;
+pub mod compile;
+pub mod contract;
 pub mod device;
 pub mod judge;
 pub mod matrix;
 pub mod metadata;
+pub mod record;
 pub mod report;
 pub mod ttgir;
+pub mod workshop;
 
 /// Lower-case hexadecimal digits.
 #[must_use]

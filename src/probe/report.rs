@@ -3,9 +3,12 @@
 //! In: what was read. Out: text and plain data without places, clocks and paths of this machine. Refused: the word "validated": what is said here is read
 //! from files, and no device has run anything.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::cache::{Cache, Entry};
+use super::record::Record;
 use crate::text::sanitize;
 
 /// What every report of compiled code carries.
@@ -25,7 +28,7 @@ pub struct Row {
     /// Identity of the code.
     pub code_id: String,
     /// Matrix instructions by mnemonic.
-    pub matrix: std::collections::BTreeMap<String, u64>,
+    pub matrix: BTreeMap<String, u64>,
     /// Values of `kWidth`.
     pub k_widths: Vec<u64>,
     /// Tiles as (M, N, K).
@@ -107,6 +110,88 @@ pub fn table(cache: &Cache) -> String {
     }
     let mut text = aligned(&lines);
     text.push_str(&format!("{LABEL}\n"));
+    text
+}
+
+/// The table of candidates by shape class, for people. Rows of one candidate that lead to the same code are one row.
+#[must_use]
+pub fn candidates(record: &Record, cache: &Cache) -> String {
+    let by_key: BTreeMap<&str, Row> = cache.entries.iter().map(|entry| (entry.metadata.hash.as_str(), Row::of(entry))).collect();
+    let head = [
+        "shape",
+        "M",
+        "N",
+        "K",
+        "layout",
+        "configuration",
+        "schedule",
+        "kernel",
+        "code_id",
+        "matrix",
+        "kWidth",
+        "LDS",
+        "VGPR",
+        "spills",
+        "scratch",
+    ];
+    let mut lines: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
+    let mut at: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for launch in &record.launches {
+        let schedule = match launch.split {
+            Some(true) => "split",
+            Some(false) => "monolithic",
+            None => "as chosen",
+        };
+        let front = [
+            launch.shape.clone(),
+            launch.n.to_string(),
+            launch.k.to_string(),
+            launch.layout.clone(),
+            launch.config.clone(),
+            schedule.to_owned(),
+        ];
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        for key in &launch.kernels {
+            let Some(row) = by_key.get(key.as_str()) else { continue };
+            let widths: Vec<String> = row.k_widths.iter().map(u64::to_string).collect();
+            let dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+            rows.push(vec![
+                sanitize(&row.kernel).into_owned(),
+                row.code_id.chars().take(16).collect(),
+                dash(row.matrix.keys().map(|name| name.trim_start_matches("v_mfma_")).collect::<Vec<_>>().join(" ")),
+                dash(widths.join(" ")),
+                row.lds_bytes.to_string(),
+                row.vgprs.to_string(),
+                row.vgpr_spills.to_string(),
+                row.scratch_bytes.to_string(),
+            ]);
+        }
+        if let Some(why) = &launch.failure {
+            rows.push(vec![format!("failed: {}", sanitize(why))]);
+        }
+        for back in rows {
+            let [shape, n, k, layout, config, schedule] = front.clone().map(|cell| sanitize(&cell).into_owned());
+            let mut line = vec![shape, String::new(), n, k, layout, config, schedule];
+            line.extend(back);
+            match at.get(&line).and_then(|at| lines.get_mut(*at)).and_then(|line| line.get_mut(1)) {
+                Some(rows) => rows.push_str(&format!(" {}", launch.m)),
+                None => {
+                    at.insert(line.clone(), lines.len());
+                    line[1] = launch.m.to_string();
+                    lines.push(line);
+                }
+            }
+        }
+    }
+    let failed = record.launches.iter().filter(|launch| launch.failure.is_some()).count();
+    let mut text = aligned(&lines);
+    text.push_str(&format!(
+        "{} launches, {failed} of them failed; {} kernels; Triton {}; {}\n{LABEL}\n",
+        record.launches.len(),
+        record.kernels.len(),
+        sanitize(&record.triton),
+        sanitize(&record.arch),
+    ));
     text
 }
 

@@ -2,12 +2,34 @@
 //!
 //! In: the table. Out: [`Probe`]. Refused: numbers that cannot be, sources that are not declared, a contract without instructions.
 
+use std::collections::BTreeMap;
+
+use toml::de::DeValue;
+
 use super::error::Mistake;
 use super::family::is_dotted;
-use super::reader::{Notes, Placed, Section};
+use super::reader::{Notes, Placed, Section, integer, wrong_type};
 
 /// Seconds that one variant may take if the profile does not say.
 const DEFAULT_SECONDS: u64 = 120;
+
+/// A number or a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContractValue {
+    /// A number.
+    Number(u64),
+    /// A switch.
+    Switch(bool),
+}
+
+impl std::fmt::Display for ContractValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Switch(switch) => switch.fmt(f),
+        }
+    }
+}
 
 /// What the compiled code of a contract has to be. An absent field is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,14 +38,10 @@ pub struct CodeContract {
     pub instructions: Vec<String>,
     /// Shape of the matrix instruction as the compiler names it (M, N, K).
     pub instr_shape: Vec<u64>,
-    /// Operand packing; `kWidth` is four times this for 16-bit elements.
-    pub kpack: Option<u64>,
-    /// Requested size of the matrix instruction.
-    pub nonkdim: Option<u64>,
-    /// Depth of a tile.
-    pub block_k: Option<u64>,
-    /// Depth of a chunk.
-    pub chunk_k: Option<u64>,
+    /// Compiler options that kernels with dot products have to be compiled with, by name.
+    pub options: BTreeMap<String, ContractValue>,
+    /// Values that constants of these kernels have, by the parameter's name.
+    pub constants: BTreeMap<String, ContractValue>,
     /// Most rows for which the split schedule runs.
     pub split_rows: Option<u64>,
     /// Most local memory, in bytes.
@@ -86,10 +104,8 @@ const KEYS: &[&str] = &["source", "module", "launch", "config", "force-split", "
 const CONTRACT: &[&str] = &[
     "instructions",
     "instr-shape",
-    "kpack",
-    "matrix-instr-nonkdim",
-    "block-k",
-    "chunk-k",
+    "options",
+    "constants",
     "split-rows",
     "lds-bytes",
     "vgprs",
@@ -143,12 +159,10 @@ fn read_contract(notes: &mut Notes, section: &Section<'_, '_>) -> CodeContract {
         let mistake = Mistake::new("`partial` and `reduce` belong together", section.place.clone(), "one of them is missing here");
         notes.note(mistake.help("name the kernel of one chunk and the kernel that adds the chunks"));
     }
+    let options = values(notes, section, "options", "[probe.contract.options]");
+    let constants = values(notes, section, "constants", "[probe.contract.constants]");
     let mut limit = |key: &str| natural(notes, section, key);
     CodeContract {
-        kpack: limit("kpack"),
-        nonkdim: limit("matrix-instr-nonkdim"),
-        block_k: limit("block-k"),
-        chunk_k: limit("chunk-k"),
         split_rows: limit("split-rows"),
         lds_bytes: limit("lds-bytes"),
         vgprs: limit("vgprs"),
@@ -156,6 +170,8 @@ fn read_contract(notes: &mut Notes, section: &Section<'_, '_>) -> CodeContract {
         scratch_bytes: limit("scratch-bytes"),
         instructions: instructions.into_iter().map(|item| item.value).collect(),
         instr_shape,
+        options,
+        constants,
         monolithic,
         partial,
         reduce,
@@ -188,6 +204,26 @@ fn read_shapes(notes: &mut Notes, probe: &Section<'_, '_>) -> Vec<ShapeClass> {
         shapes.push(ShapeClass { name: name.value, m, n, k, transposed: layout.is_none_or(|layout| layout.value == "nk") });
     }
     shapes
+}
+
+/// Numbers and switches under names that the user chooses.
+fn values(notes: &mut Notes, section: &Section<'_, '_>, key: &str, name: &'static str) -> BTreeMap<String, ContractValue> {
+    let mut found = BTreeMap::new();
+    let Some(table) = section.table(notes, key, name, &[]) else { return found };
+    for (key, value) in table.table {
+        let read = match value.get_ref() {
+            DeValue::Boolean(switch) => Some(ContractValue::Switch(*switch)),
+            DeValue::Integer(number) => integer(number).and_then(|number| u64::try_from(number).ok()).map(ContractValue::Number),
+            _ => None,
+        };
+        match read {
+            Some(read) => {
+                found.insert(key.get_ref().clone().into_owned(), read);
+            }
+            None => notes.note(wrong_type(key.get_ref(), notes.place(value.span()), value.get_ref(), "a number, or true or false")),
+        }
+    }
+    found
 }
 
 /// A number that is not negative.

@@ -122,7 +122,7 @@ fn threads(given: Option<std::num::NonZeroUsize>) -> usize {
     given.map_or(0, std::num::NonZeroUsize::get)
 }
 
-fn request(options: &cli::AnalysisOptions) -> Request {
+pub(super) fn request(options: &cli::AnalysisOptions) -> Request {
     Request {
         profile: options.profile.clone(),
         sources: options.sources.iter().map(|source| (source.id.clone(), source.path.clone())).collect(),
@@ -220,9 +220,10 @@ fn demo(cli: &Cli, args: &cli::DemoArgs) -> Result<u8, RunError> {
         RunError::Demo(crate::sources::SourceError::Write { what: "a temporary folder".to_owned(), cause: cause.to_string() })
     };
     let folder = tempfile::Builder::new().prefix("rlk-lint-demo").tempdir().map_err(failed)?;
-    embedded::materialise(folder.path()).map_err(RunError::Demo)?;
+    let at = args.keep.as_deref().unwrap_or(folder.path());
+    embedded::materialise(at).map_err(RunError::Demo)?;
     let text = embedded::profile_text().unwrap_or_default();
-    let opened = lint::open_text(text, "rlk-lint.toml", folder.path().to_path_buf(), &Request::default())?;
+    let opened = lint::open_text(text, "rlk-lint.toml", at.to_path_buf(), &Request::default())?;
     if args.stage0 {
         let (document, _) = stage0(opened, 0)?;
         write_text(args.report.output.as_deref(), &json(&document))?;

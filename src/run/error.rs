@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
+use crate::probe::compile::CompileError;
 use crate::probe::judge::evidence::EvidenceError;
 use crate::profile::ProfileErrors;
 use crate::render::output::OutputError;
@@ -60,6 +61,10 @@ pub enum RunError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// Nothing could be compiled.
+    #[error(transparent)]
+    #[diagnostic(help("{}", .0.next_step()))]
+    Compile(#[from] CompileError),
     /// A file is there already.
     #[error("{} exists already", path.display())]
     #[diagnostic(help("replace it with `--force`, or name another file with `--output FILE`"))]
@@ -92,7 +97,9 @@ impl RunError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Evidence(EvidenceError::NoManifest(_)) => 2,
-            Self::Evidence(_)
+            Self::Compile(CompileError::Profile(..)) => 2,
+            Self::Compile(_)
+            | Self::Evidence(_)
             | Self::Demo(_)
             | Self::Output(_)
             | Self::CallGraph(_)

@@ -14,11 +14,11 @@ use crate::findings::fingerprint::Prints;
 use crate::findings::order::Levels;
 use crate::findings::suppress::Suppression;
 use crate::findings::{Against, Report, counts as names, finish, verdict};
-use crate::profile::{Input, PinsRef, Profile, RuleLevels};
+use crate::profile::{Input, PinsRef, Profile, RuleLevels, Source};
 use crate::render::{RunInfo, SourceInfo};
 use crate::routes::Status;
 use crate::rules::{self, Context};
-use crate::sources::{self, KnownTexts, LoadOptions, Past, SourceError};
+use crate::sources::{self, KnownTexts, LoadOptions, LoadedSource, Past, SourceError};
 use crate::stage0::evidence;
 use crate::text::{FileId, Files, Span, TextFile};
 
@@ -428,21 +428,7 @@ fn judged(
     let info = RunInfo {
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         profile: label,
-        sources: profile
-            .sources
-            .iter()
-            .zip(&loaded.sources)
-            .map(|(source, read)| SourceInfo {
-                id: source.id.clone(),
-                repository: source.repository.clone(),
-                commit: read.commit.clone().or_else(|| head_of_checkout(source, read)),
-                is_main: source.main,
-                patched_tree: read.patched_tree.clone(),
-                pin: source.span,
-                patched_files: patched_files(read, &loaded.files),
-                read: !read.files.is_empty(),
-            })
-            .collect(),
+        sources: profile.sources.iter().zip(&loaded.sources).map(|(source, read)| about(source, read, &loaded.files)).collect(),
         home: None,
         category: judging.category.clone(),
         fail_on,
@@ -463,8 +449,22 @@ pub fn main_id(profile: &Profile) -> Option<&str> {
 }
 
 /// Commit of the checkout that results are reported against, if it is read as it was committed.
-fn head_of_checkout(source: &crate::profile::Source, read: &sources::LoadedSource) -> Option<String> {
+fn head_of_checkout(source: &Source, read: &LoadedSource) -> Option<String> {
     if source.main && !read.dirty() { read.work_tree.as_ref().and_then(|tree| tree.head.clone()) } else { None }
+}
+
+/// What reports say about a source.
+pub(super) fn about(source: &Source, read: &LoadedSource, files: &Files) -> SourceInfo {
+    SourceInfo {
+        id: source.id.clone(),
+        repository: source.repository.clone(),
+        commit: read.commit.clone().or_else(|| head_of_checkout(source, read)),
+        is_main: source.main,
+        patched_tree: read.patched_tree.clone(),
+        pin: source.span,
+        patched_files: patched_files(read, files),
+        read: !read.files.is_empty(),
+    }
 }
 
 fn suppressions(loaded: &Loaded) -> Vec<Suppression> {
