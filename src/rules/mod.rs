@@ -14,8 +14,10 @@ use crate::sources::LoadedSource;
 use crate::stage0::evidence::{Fault, Item};
 use crate::syntax::{CondId, ModuleFacts, OpKind, Reg};
 use crate::text::{FileId, Files, Span};
-use crate::values::{Engine, Object, ObjectId, Target};
+use crate::values::{Engine, InstanceId, Object, ObjectId, Target};
 
+mod approximate_route;
+mod contract_switch;
 mod claim_without_source;
 mod dataflow;
 mod dead_on_platform;
@@ -28,10 +30,14 @@ mod foreign_evidence;
 mod late_or_unrecorded_variable;
 mod lenient_default;
 mod no_backward_owner;
+mod out_of_memory_retry;
 mod partial_checkpoint_load;
 mod patch_mismatch;
 mod pin_mismatch;
+mod pinned_field;
 mod relaxed_tolerance;
+mod reported_constant;
+mod rollout_score_reuse;
 mod silent_fallback;
 mod stale_evidence;
 mod syntax_gap;
@@ -101,11 +107,17 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("dead-patch-target", dead_patch_target::check),
     ("dead-on-platform", dead_on_platform::check),
     ("silent-fallback", silent_fallback::check),
+    ("contract-switch", contract_switch::check),
     ("relaxed-tolerance", relaxed_tolerance::check),
     ("value-equality", value_equality::check),
+    ("approximate-route", approximate_route::check),
+    ("pinned-field", pinned_field::check),
+    ("rollout-score-reuse", rollout_score_reuse::check),
+    ("out-of-memory-retry", out_of_memory_retry::check),
     ("lenient-default", lenient_default::check),
     ("partial-checkpoint-load", partial_checkpoint_load::check),
     ("no-backward-owner", no_backward_owner::check),
+    ("reported-constant", reported_constant::check),
     ("unrecorded-backward", unrecorded_backward::check),
     ("first-execution-record", first_execution_record::check),
     ("variable-not-handed-on", variable_not_handed_on::check),
@@ -166,6 +178,13 @@ impl Context<'_> {
         let counts =
             |scope: &GlobalScope| matches!((self.class_of)(self.program.module_of(*scope)), PathClass::Production | PathClass::Reference);
         self.engine.entered_scopes().filter(counts).collect()
+    }
+
+    /// Running copies of a scope that known callers make; where there are none, those that stand for callers elsewhere.
+    fn known_copies(&self, scope: GlobalScope) -> Vec<InstanceId> {
+        let copies = self.engine.copies_of(scope);
+        let known: Vec<InstanceId> = copies.iter().copied().filter(|inst| !self.engine.is_unbound(*inst)).collect();
+        if known.is_empty() { copies.to_vec() } else { known }
     }
 
     /// Whether the companion patch added or changed the line of a place.

@@ -1,14 +1,25 @@
-//! RLK301: after an exception a route of the family reaches another implementation, or none, and nothing raises.
+//! RLK301: a route of the family comes to another implementation, or to none, and nothing raises.
+//!
+//! One file per shape: handlers here, and below them probes whose answer selects, hooks that are left out, replacements that hand back to the original, and
+//! lookups with a default.
 
 use std::collections::BTreeSet;
 
+use super::dataflow::{Flow, Names, Spread};
 use super::{Context, rule};
 use crate::findings::{Finding, Related};
 use crate::names::GlobalScope;
-use crate::syntax::{CondId, CondKind, Handler, Literal, OpKind, Reg, Try};
+use crate::syntax::{CondId, CondKind, Handler, OpKind, Passing, Reg, Try};
 use crate::values::Target;
 
+mod defaults;
+mod hooks;
+mod probes;
+mod strict;
+mod symbols;
+
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
+    let names = Names::new(context.program);
     for scope in context.scopes() {
         let facts = context.program.scope(scope);
         for (number, attempt) in facts.tries.iter().enumerate() {
@@ -22,16 +33,20 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
                 let cond = facts.conds.iter().position(|cond| cond.kind == CondKind::Handler(number, place));
                 let Some(cond) = cond.and_then(|at| CondId::try_from(at).ok()) else { continue };
+                let taken = Taken { context, names: &names, scope, attempt, handler, cond };
                 if !called.is_empty() {
-                    calls(context, findings, scope, attempt, handler, cond, &called);
+                    taken.calls(&called, findings);
                 } else if !imported.is_empty() {
-                    import(context, findings, scope, handler, cond, &imported);
-                } else if swallows(handler) {
-                    probe(context, findings, scope, handler, cond);
+                    taken.import(&imported, findings);
+                } else if !hooks::left_out(&taken, findings) && !probes::topology(&taken, findings) {
+                    probes::probe(&taken, findings);
                 }
             }
         }
     }
+    hooks::handed_back(context, &names, findings);
+    defaults::check(context, &names, findings);
+    symbols::check(context, &names, findings);
 }
 
 /// Family members called by a range of operations.
@@ -49,7 +64,7 @@ fn imported_in(context: &Context<'_>, scope: GlobalScope, range: (u32, u32)) -> 
     imports.flat_map(|dst| context.glance(scope, dst)).filter_map(|object| context.family_object(object)).collect()
 }
 
-/// Family members that are reached once a handler has been taken, in its body or behind it.
+/// Family members that are reached under a condition, at once or behind it, in branches that do not run as well.
 fn behind(context: &Context<'_>, scope: GlobalScope, cond: CondId) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (at, op) in context.program.scope(scope).ops.iter().enumerate() {
@@ -68,21 +83,6 @@ fn behind(context: &Context<'_>, scope: GlobalScope, cond: CondId) -> BTreeSet<S
     names
 }
 
-fn report(
-    context: &Context<'_>,
-    findings: &mut Vec<Finding>,
-    scope: GlobalScope,
-    handler: &Handler,
-    key: &'static str,
-    arguments: Vec<String>,
-    related: Vec<Related>,
-) {
-    let place = context.first_line(context.program.span(scope, handler.head));
-    let mut finding = Finding::new(rule("silent-fallback"), key, arguments, place, context.program.qualified(scope));
-    finding.related = related;
-    findings.push(finding);
-}
-
 fn words(names: &BTreeSet<String>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.iter().cloned().collect::<Vec<_>>().join("', '") }
 }
@@ -91,107 +91,112 @@ fn types(handler: &Handler) -> String {
     if handler.types.is_empty() { "every exception".to_owned() } else { handler.types.join("', '") }
 }
 
-/// A handler around a call of the family.
-fn calls(
-    context: &Context<'_>,
-    findings: &mut Vec<Finding>,
+/// A handler that does not always raise.
+struct Taken<'a> {
+    context: &'a Context<'a>,
+    names: &'a Names<'a>,
     scope: GlobalScope,
-    attempt: &Try,
-    handler: &Handler,
+    attempt: &'a Try,
+    handler: &'a Handler,
+    /// The condition under which it is taken.
     cond: CondId,
-    called: &BTreeSet<String>,
-) {
-    let function = context.program.qualified(scope);
-    let related: Vec<Related> = (attempt.body.0..attempt.body.1)
-        .filter(|op| !context.family_calls(scope, *op).is_empty())
-        .map(|op| Related { span: context.span(scope, op), message: "this implementation is lost".to_owned() })
-        .collect();
-    if attempt.in_loop {
-        return report(context, findings, scope, handler, "loop", vec![function, words(called)], related);
-    }
-    let reached: BTreeSet<String> = behind(context, scope, cond).difference(called).cloned().collect();
-    report(context, findings, scope, handler, "handler", vec![function, words(called), words(&reached), types(handler)], related);
 }
 
-/// A handler around an import of the family. One that only notes the absence is clean: the first use raises.
-fn import(
-    context: &Context<'_>,
-    findings: &mut Vec<Finding>,
-    scope: GlobalScope,
-    handler: &Handler,
-    cond: CondId,
-    imported: &BTreeSet<String>,
-) {
-    let ops = &context.program.scope(scope).ops[handler.ops.0 as usize..handler.ops.1 as usize];
-    let acts = ops.iter().any(|op| matches!(op.kind, OpKind::Import { .. } | OpKind::ImportFrom { .. } | OpKind::Return(_)));
-    if !acts {
-        return;
+impl Taken<'_> {
+    fn function(&self) -> String {
+        self.context.program.qualified(self.scope)
     }
-    let reached: BTreeSet<String> = behind(context, scope, cond).difference(imported).cloned().collect();
-    let arguments = vec![context.program.qualified(scope), words(imported), words(&reached), types(handler)];
-    report(context, findings, scope, handler, "handler", arguments, Vec::new());
-}
 
-/// Whether a handler takes every exception.
-fn swallows(handler: &Handler) -> bool {
-    handler.types.is_empty() || handler.types.iter().any(|kind| matches!(kind.as_str(), "Exception" | "BaseException"))
-}
-
-/// A capability probe that answers every exception with "no", where that answer switches the implementation.
-fn probe(context: &Context<'_>, findings: &mut Vec<Finding>, scope: GlobalScope, handler: &Handler, cond: CondId) {
-    let facts = context.program.scope(scope);
-    let answers_no = facts.ops.iter().filter(|op| context.below(scope, op.cond, cond)).any(|op| match op.kind {
-        OpKind::Return(reg) => facts
-            .ops
-            .iter()
-            .any(|other| matches!(other.kind, OpKind::Literal(dst, Literal::Bool(false) | Literal::None | Literal::Int(0)) if dst == reg)),
-        _ => false,
-    });
-    if !answers_no {
-        return;
+    fn ops(&self) -> &[crate::syntax::Op] {
+        &self.context.program.scope(self.scope).ops
     }
-    for ((caller, op), targets) in &context.calls {
-        if !targets.contains(&Target::Scope(scope)) {
-            continue;
-        }
-        let OpKind::Call { dst, .. } = context.program.scope(*caller).ops[*op as usize].kind else { continue };
-        for (yes, no) in switches(context, *caller, dst) {
-            if yes.is_empty() || no.is_empty() || yes == no {
-                continue;
-            }
-            let related =
-                vec![Related { span: context.span(*caller, *op), message: "the answer switches the implementation here".to_owned() }];
-            let function = context.program.qualified(scope);
-            let arguments = vec![function, words(&yes), words(&no), types(handler)];
-            report(context, findings, scope, handler, "handler", arguments, related);
+
+    fn report(&self, key: &'static str, arguments: Vec<String>, related: Vec<Related>, findings: &mut Vec<Finding>) {
+        let place = self.context.first_line(self.context.program.span(self.scope, self.handler.head));
+        let mut finding = Finding::new(rule("silent-fallback"), key, arguments, place, self.function());
+        finding.related = related;
+        findings.push(finding);
+    }
+
+    /// A handler around a call of the family.
+    fn calls(&self, called: &BTreeSet<String>, findings: &mut Vec<Finding>) {
+        if self.looks_on() || strict::refuses(self) {
             return;
         }
-    }
-}
-
-/// For each test of a register, or of something made from it: the family members on its true and on its false side.
-fn switches(context: &Context<'_>, scope: GlobalScope, reg: Reg) -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
-    let facts = context.program.scope(scope);
-    let mut derived = BTreeSet::from([reg]);
-    for op in &facts.ops {
-        let (dst, from) = match &op.kind {
-            OpKind::Move(dst, src) | OpKind::Filter(dst, src, _) | OpKind::Not { dst, src } => (*dst, derived.contains(src)),
-            OpKind::Phi(dst, inputs) => (*dst, inputs.iter().any(|(src, _)| derived.contains(src))),
-            OpKind::Binary { dst, left, right, .. } => (*dst, derived.contains(left) || derived.contains(right)),
-            _ => continue,
-        };
-        if from {
-            derived.insert(dst);
+        let lost = (self.attempt.body.0..self.attempt.body.1).filter(|op| !self.context.family_calls(self.scope, *op).is_empty());
+        let related = lost.map(|op| Related { span: self.context.span(self.scope, op), message: "this implementation is lost".to_owned() });
+        let related: Vec<Related> = related.collect();
+        if self.attempt.in_loop {
+            return self.report("loop", vec![self.function(), words(called)], related, findings);
         }
+        let mut reached: BTreeSet<String> = behind(self.context, self.scope, self.cond).difference(called).cloned().collect();
+        if reached.is_empty() {
+            reached = self.others();
+        }
+        self.report("handler", vec![self.function(), words(called), words(&reached), types(self.handler)], related, findings);
     }
-    let side = |wanted: bool, test: Reg| {
-        let mut names = BTreeSet::new();
-        for (at, cond) in facts.conds.iter().enumerate() {
-            if cond.kind == CondKind::Test(test, wanted) {
-                names.extend(behind(context, scope, CondId::try_from(at).unwrap_or(0)));
+
+    /// What the handler returns the result of, if that is not of the family.
+    fn others(&self) -> BTreeSet<String> {
+        let returned: BTreeSet<Reg> = self
+            .ops()
+            .iter()
+            .filter(|op| self.context.below(self.scope, op.cond, self.cond))
+            .filter_map(|op| if let OpKind::Return(src) = op.kind { Some(src) } else { None })
+            .collect();
+        let mut out = BTreeSet::new();
+        for at in self.handler.ops.0..self.handler.ops.1 {
+            let OpKind::Call { dst, .. } = self.ops()[at as usize].kind else { continue };
+            if returned.contains(&dst) {
+                let targets = self.context.calls.get(&(self.scope, at)).into_iter().flatten();
+                out.extend(targets.filter(|target| !matches!(target, Target::Builtin(_))).map(|target| self.context.shown(*target)));
             }
         }
-        names
-    };
-    derived.iter().map(|test| (side(true, *test), side(false, *test))).collect()
+        out
+    }
+
+    /// Whether the attempt is a diagnosis: what the family gives is kept or logged, and neither returned nor written to an output.
+    fn looks_on(&self) -> bool {
+        let mut seeds = Vec::new();
+        for at in self.attempt.body.0..self.attempt.body.1 {
+            if self.context.family_calls(self.scope, at).is_empty() {
+                continue;
+            }
+            let OpKind::Call { dst, args, .. } = &self.ops()[at as usize].kind else { continue };
+            let module = &self.context.program.module(self.context.program.module_of(self.scope)).facts;
+            let writes = args.iter().any(|(passing, _)| matches!(passing, Passing::Keyword(name) if module.name(*name) == "out"));
+            if writes {
+                return false;
+            }
+            seeds.push(*dst);
+        }
+        let flow = Flow::from(self.names, self.scope, seeds, Spread::Computed, &|_| false);
+        let mut kept = false;
+        for op in self.ops() {
+            match &op.kind {
+                OpKind::Return(src) | OpKind::Yield { src, .. } | OpKind::StoreGlobal(_, src) | OpKind::StoreFree(_, _, src)
+                    if flow.holds(*src) =>
+                {
+                    return false;
+                }
+                OpKind::StoreAttr { src, .. } if flow.holds(*src) => kept = true,
+                _ => {}
+            }
+        }
+        kept
+    }
+
+    /// A handler around an import of the family. One that only notes the absence is clean: the first use raises.
+    fn import(&self, imported: &BTreeSet<String>, findings: &mut Vec<Finding>) {
+        let ops = &self.ops()[self.handler.ops.0 as usize..self.handler.ops.1 as usize];
+        let acts = ops.iter().any(|op| matches!(op.kind, OpKind::Import { .. } | OpKind::ImportFrom { .. } | OpKind::Return(_)));
+        if !acts || strict::refuses(self) {
+            return;
+        }
+        let mut reached: BTreeSet<String> = behind(self.context, self.scope, self.cond).difference(imported).cloned().collect();
+        if reached.is_empty() {
+            reached = self.others();
+        }
+        self.report("handler", vec![self.function(), words(imported), words(&reached), types(self.handler)], Vec::new(), findings);
+    }
 }

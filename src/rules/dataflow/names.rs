@@ -63,7 +63,10 @@ impl<'p> Names<'p> {
             let mut index: FxHashMap<NameId, Vec<Reg>> = FxHashMap::default();
             for op in self.program.module(module).facts.scopes.first().into_iter().flat_map(|scope| &scope.ops) {
                 if let OpKind::StoreGlobal(name, src) = op.kind {
-                    index.entry(name).or_default().push(src);
+                    let known = index.entry(name).or_default();
+                    if !known.contains(&src) {
+                        known.push(src);
+                    }
                 }
             }
             let index = Rc::new(index);
@@ -107,6 +110,15 @@ impl<'p> Names<'p> {
                         open.push((scope, wrapped.map_or(*func, |(_, reg)| *reg), rest.clone()));
                     }
                     OpKind::Call { func, .. } => open.push((scope, *func, format!("(){rest}"))),
+                    OpKind::Unpack { src, index, from_end: false, .. } => {
+                        for kind in self.defined_by(scope, *src) {
+                            if let OpKind::Sequence { items, .. } = kind
+                                && let Some((item, false)) = items.get(*index as usize)
+                            {
+                                open.push((scope, *item, rest.clone()));
+                            }
+                        }
+                    }
                     OpKind::LoadFree(_, outer, src) => open.push((self.program.global_scope(module, *outer), *src, rest.clone())),
                     OpKind::LoadGlobal(_, name) => {
                         let stored = self.stored(module, *name);
@@ -114,6 +126,12 @@ impl<'p> Names<'p> {
                             out.insert(format!("{}{rest}", facts.name(*name)));
                         }
                         let body = self.program.global_scope(module, 0);
+                        // A variable that starts as a constant and is filled elsewhere has no name but its own.
+                        let filled = |src: &Reg| self.defined_by(body, *src).iter().any(|kind| matches!(kind, OpKind::Literal(..)));
+                        if stored.iter().any(filled) {
+                            let own = self.program.strings.text(self.program.module(module).name);
+                            out.insert(format!("{own}.{}{rest}", facts.name(*name)));
+                        }
                         open.extend(stored.into_iter().map(|src| (body, src, rest.clone())));
                     }
                     OpKind::Import { module: named, top, .. } => {

@@ -24,9 +24,28 @@ pub(crate) fn score_side(name: &str) -> Option<Side> {
         return None;
     }
     // Switches, places, and scores of other models.
-    let others =
-        ["use", "ref", "teacher", "reward", "entropy", "path", "provider", "mode", "kwargs", "flag", "top", "max", "num", "return"];
-    let words: Vec<&str> = lower.split(['_', '-']).collect();
+    let others = [
+        "use",
+        "ref",
+        "teacher",
+        "reward",
+        "entropy",
+        "path",
+        "provider",
+        "mode",
+        "kwargs",
+        "flag",
+        "top",
+        "max",
+        "num",
+        "return",
+        "is",
+        "has",
+        "correction",
+        "enable",
+        "compute",
+    ];
+    let words: Vec<&str> = lower.split(['_', '-', '/', '.']).collect();
     if words.iter().any(|word| others.contains(word)) {
         return None;
     }
