@@ -17,8 +17,8 @@ use crate::text::{FileId, Files, Span};
 use crate::values::{Engine, InstanceId, Object, ObjectId, Target};
 
 mod approximate_route;
-mod contract_switch;
 mod claim_without_source;
+mod contract_switch;
 mod dataflow;
 mod dead_on_platform;
 mod dead_patch_target;
