@@ -140,3 +140,77 @@ fn every_rule_has_its_check_in_order_of_id() {
     assert_eq!(checks, wanted);
     assert_eq!(RULES.iter().map(|rule| rule.slug).collect::<Vec<_>>(), SLUGS);
 }
+
+/// Cases of `fixtures/rules/anti-patterns.md`: entry, what is expected, file.
+fn cases() -> Vec<(String, String, String)> {
+    let text = std::fs::read_to_string(root().join("fixtures/rules/anti-patterns.md")).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| ") && line.contains('`')).map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [entry, kind, _, expected, file] = cells[..] else { panic!("{line}") };
+        assert_eq!(kind == "F", expected == "nothing" || expected.starts_with("not "), "{line}");
+        (entry.to_owned(), expected.to_owned(), file.trim_matches('`').to_owned())
+    });
+    rows.collect()
+}
+
+#[test]
+fn every_case_of_the_contract_is_flagged_by_its_rule_and_every_look_alike_by_none() {
+    let mut complaints = Vec::new();
+    let mut trees: BTreeMap<String, Vec<(String, String, String)>> = BTreeMap::new();
+    let mut rows = BTreeSet::new();
+    for (entry, expected, file) in cases() {
+        assert!(rows.insert(entry.clone()), "{entry} stands twice in the table");
+        let mut parts = file.splitn(3, '/');
+        let (slug, case, path) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+        trees.entry(format!("{slug}/{case}")).or_default().push((entry, expected, path.to_owned()));
+    }
+    assert!(rows.len() > 80, "only {} cases", rows.len());
+    // A line that claims to be a case has a row.
+    for rule in RULES.iter() {
+        for (path, text) in tree_or_nothing(&root().join("fixtures/rules").join(rule.slug)) {
+            for (_, directives) in markers(&BTreeMap::from([(path.clone(), text)])) {
+                for entry in directives.iter().filter_map(|directive| directive.strip_prefix("entry ")) {
+                    if !rows.contains(entry) {
+                        complaints.push(format!("{}/{path}: {entry} has no row", rule.slug));
+                    }
+                }
+            }
+        }
+    }
+    for (case, entries) in trees {
+        let mut files = tree(&root().join("fixtures/rules").join(&case));
+        let profile = files.remove("profile.toml").unwrap_or_default();
+        let lines = markers(&files);
+        let found = lint_with_kernels(files, &profile);
+        for (entry, expected, path) in entries {
+            let directive = format!("entry {entry}");
+            let places: Vec<u32> = lines
+                .iter()
+                .filter(|((of, _), directives)| *of == path && directives.contains(&directive))
+                .map(|((_, line), _)| *line)
+                .collect();
+            let [line] = places[..] else {
+                complaints.push(format!("{case}/{path}: {} lines are {entry}", places.len()));
+                continue;
+            };
+            let here: BTreeSet<&str> = found
+                .iter()
+                .filter(|(id, of, at)| *of == path && *at == line && ["RLK3", "RLK4", "RLK5"].iter().any(|family| id.starts_with(family)))
+                .map(|(id, _, _)| id.as_str())
+                .collect();
+            let right = match expected.strip_prefix("not ") {
+                Some(rule) => !here.contains(rule),
+                None if expected == "nothing" => here.is_empty(),
+                None => here.contains(expected.as_str()),
+            };
+            if !right {
+                complaints.push(format!("{case}/{path}:{line}: {entry} expects {expected}, and there is {here:?}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+fn tree_or_nothing(folder: &std::path::Path) -> BTreeMap<String, String> {
+    if folder.is_dir() { tree(folder) } else { BTreeMap::new() }
+}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::baseline::Baseline;
 use super::changes::{self, RouteRow};
 use super::error::RunError;
+use super::record::place;
 use super::renames::Renames;
 use super::{KnownFacts, Loaded, analyse, assumptions, base, counts, snippets, tabulate};
 use crate::catalog::Level;
@@ -19,7 +20,7 @@ use crate::render::{RunInfo, SourceInfo};
 use crate::routes::Status;
 use crate::rules::{self, Context};
 use crate::sources::{self, KnownTexts, LoadOptions, LoadedSource, Past, SourceError};
-use crate::stage0::evidence;
+use crate::stage0::{evidence, shapes};
 use crate::text::{FileId, Files, Span, TextFile};
 
 /// Where the profile and the sources are.
@@ -350,12 +351,13 @@ fn judged(
     let keys: Vec<&str> = profile.families.iter().flat_map(|family| family.keys.iter().map(String::as_str)).collect();
     let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
     let class_of = |module| loaded.class_of(module);
+    let shapes = shapes::derive(&profile.workload, &|span| place(&loaded, span));
     let evidence = evidence::read(&evidence::Ground {
         profile: &profile,
         sources: &loaded.sources,
         files: &loaded.files,
         program: &loaded.program,
-        shapes: &[],
+        shapes: &shapes,
     });
     let context = Context {
         profile,

@@ -26,6 +26,8 @@ pub enum Vendor {
     Rocm,
     /// NVIDIA.
     Cuda,
+    /// Moore Threads.
+    Musa,
 }
 
 impl Vendor {
@@ -35,6 +37,7 @@ impl Vendor {
         match self {
             Self::Rocm => "rocm",
             Self::Cuda => "cuda",
+            Self::Musa => "musa",
         }
     }
 }
@@ -161,6 +164,9 @@ const VENDOR_WORDS: &[(&str, Vendor)] = &[
     ("cublaslt", Vendor::Cuda),
     ("hopper", Vendor::Cuda),
     ("blackwell", Vendor::Cuda),
+    ("musa", Vendor::Musa),
+    ("torch_musa", Vendor::Musa),
+    ("mudnn", Vendor::Musa),
 ];
 
 /// Words that say that a line is about the device.
