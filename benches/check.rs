@@ -77,8 +77,13 @@ impl Bench {
     }
 
     fn once(&self) -> Result<Summary, RunError> {
-        let request =
-            Request { profile: Some(self.profile.clone()), sources: self.sources.clone(), allow_missing: true, threads: self.threads };
+        let request = Request {
+            profile: Some(self.profile.clone()),
+            sources: self.sources.clone(),
+            allow_missing: true,
+            threads: self.threads,
+            diff_base: None,
+        };
         let judging = Judging { fail_on: Some(Level::Warning), wanted: &|_| true, category: None };
         let linted = lint(open(&request)?, &judging, self.threads)?;
         Ok(Summary {

@@ -201,6 +201,7 @@ pub struct CheckArgs {
 
 /// What to do with a baseline.
 #[derive(Clone, Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "one value per run")]
 pub enum BaselineCommand {
     /// Write a baseline with every finding that there is.
     Create(BaselineWriteArgs),

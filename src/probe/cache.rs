@@ -255,7 +255,7 @@ fn identity(folder: &str, kernel: &str, metadata: &Metadata, code: &CodeObject) 
 fn layout(dots: &Dots, metadata: &Metadata, code: &CodeObject) -> Vec<String> {
     let mut found = Vec::new();
     let matrix = dots.count > dots.without_matrix + dots.unclear;
-    if matrix != !code.matrix.is_empty() {
+    if matrix == code.matrix.is_empty() {
         let said = |yes: bool| if yes { "has" } else { "has no" };
         found.push(format!("the ttgir {} matrix layout, the binary {} matrix instruction", said(matrix), said(!code.matrix.is_empty())));
     }

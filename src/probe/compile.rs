@@ -328,8 +328,11 @@ fn plan(task: &Task<'_>, configs: &[Value]) -> Vec<Planned> {
     plan
 }
 
-fn groups(plan: &[Planned]) -> Vec<Vec<(usize, Value)>> {
-    let mut groups: BTreeMap<(usize, Option<bool>), Vec<(usize, Value)>> = BTreeMap::new();
+/// Orders of one process, each with its place in the plan.
+type Orders = Vec<(usize, Value)>;
+
+fn groups(plan: &[Planned]) -> Vec<Orders> {
+    let mut groups: BTreeMap<(usize, Option<bool>), Orders> = BTreeMap::new();
     for (at, planned) in plan.iter().enumerate() {
         groups.entry(planned.group).or_default().push((at, planned.order.clone()));
     }
@@ -342,7 +345,7 @@ type Answer = Result<Vec<(String, String, String)>, String>;
 type Restart<'a> = dyn Fn(usize) -> Result<Compiler, CompileError> + Sync + 'a;
 
 /// Gives every order to one of several processes. A process that dies or hangs is replaced, and its order is answered with the reason.
-fn run_all(orders: Vec<Vec<(usize, Value)>>, count: usize, task: &Task<'_>, restart: &Restart<'_>, first: &mut Compiler) -> Vec<Answer> {
+fn run_all(orders: Vec<Orders>, count: usize, task: &Task<'_>, restart: &Restart<'_>, first: &mut Compiler) -> Vec<Answer> {
     let queue = Mutex::new(VecDeque::from(orders));
     let results: Mutex<(usize, Vec<Answer>)> = Mutex::new((0, vec![Err("it was not compiled".to_owned()); count]));
     let work = |number: usize, mut compiler: Option<Replaceable<'_>>| {

@@ -146,7 +146,7 @@ fn pinned(contract: &CodeContract, entry: &Entry, specialisation: Option<&str>, 
         // A scheduler may cut a tile into slices of whole packed instructions, which leaves the order of K as it was.
         let kpack = if let Some(ContractValue::Number(kpack)) = contract.options.get("kpack") { *kpack } else { 1 };
         let packed = contract.instr_shape.last().copied().unwrap_or(1).saturating_mul(kpack).max(1);
-        let sliced = |found: u64| found > 0 && depth % found == 0 && found % packed == 0;
+        let sliced = |found: u64| found > 0 && depth % found == 0 && found.is_multiple_of(packed);
         for (_, _, found) in dots.tiles.iter().filter(|(_, _, found)| !sliced(*found)) {
             examined.complain("RLK604", format!("dot products are {found} deep and BLOCK_K is {depth}"));
         }

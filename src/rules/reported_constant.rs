@@ -108,6 +108,9 @@ fn scopes(context: &Context<'_>) -> Vec<GlobalScope> {
     out
 }
 
+/// Name of a field of a record, how it is held, and the literal that it is.
+type Field = (String, Held, Literal);
+
 struct Reader<'a> {
     context: &'a Context<'a>,
     names: &'a Names<'a>,
@@ -124,7 +127,7 @@ impl<'a> Reader<'a> {
     }
 
     fn records(&self) -> Vec<Record> {
-        let mut found: Vec<(Range, Vec<(String, Held, Literal)>, bool)> = Vec::new();
+        let mut found: Vec<(Range, Vec<Field>, bool)> = Vec::new();
         for op in self.ops() {
             match &op.kind {
                 OpKind::Dict { dst, items } => {
@@ -158,7 +161,7 @@ impl<'a> Reader<'a> {
                 let described = *provenance && matches!(literal, Literal::Str(_)) && !IDENTITY.contains(&field.as_str());
                 let described = described && !field.starts_with("requested") && several;
                 let counts = (observed && (none || several)) || described;
-                if counts && !contradicted && !self.written_later(field) && !(*literal == Literal::None && field != "fallback_reason") {
+                if counts && !contradicted && !self.written_later(field) && (*literal != Literal::None || field == "fallback_reason") {
                     constants.insert(field.clone(), value.clone());
                 }
             }
@@ -172,7 +175,7 @@ impl<'a> Reader<'a> {
         out
     }
 
-    fn field(&self, name: &str, value: Reg) -> (String, Held, Literal) {
+    fn field(&self, name: &str, value: Reg) -> Field {
         let literal = self.names.literal(self.scope, value).map_or(Literal::Opaque, |(_, literal)| literal);
         (name.to_owned(), self.held(value), literal)
     }

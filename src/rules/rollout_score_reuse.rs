@@ -296,8 +296,8 @@ fn launchers(context: &Context<'_>, names: &Names<'_>, switches: &BTreeMap<Strin
 
 /// The variable whose test stands before a word in the same `if`.
 fn guarding(script: &Script, text: &str, word: &Word) -> Option<String> {
-    let tests = script.commands.iter().filter(|command| command.range.1 <= word.range.0);
-    let test = tests.filter(|command| matches!(command.program(), Some("[[" | "[" | "test"))).next_back()?;
+    let mut tests = script.commands.iter().filter(|command| command.range.1 <= word.range.0);
+    let test = tests.rfind(|command| matches!(command.program(), Some("[[" | "[" | "test")))?;
     let between = text.get(test.range.1 as usize..word.range.0 as usize)?;
     if between.lines().any(|line| line.trim() == "fi") {
         return None;

@@ -208,8 +208,8 @@ mod tests {
         moved.place = "main:a.py:99".into();
         moved.span = Span::new(FileId(0), 40, 44);
         let one = row("f", &["g"], &["k"]);
-        assert_eq!(compare(&[one.clone()], &[moved.clone()]), []);
-        assert_eq!(compare(&[one.clone()], &[moved, one.clone()]), [RouteChange::Added(1)]);
+        assert_eq!(compare(std::slice::from_ref(&one), std::slice::from_ref(&moved)), []);
+        assert_eq!(compare(std::slice::from_ref(&one), &[moved, one.clone()]), [RouteChange::Added(1)]);
         assert_eq!(compare(&[one.clone(), one.clone()], &[one]), [RouteChange::Removed(1)]);
     }
 

@@ -353,7 +353,7 @@ fn judged(
     let class_of = |module| loaded.class_of(module);
     let shapes = shapes::derive(&profile.workload, &|span| place(&loaded, span));
     let evidence = evidence::read(&evidence::Ground {
-        profile: &profile,
+        profile,
         sources: &loaded.sources,
         files: &loaded.files,
         program: &loaded.program,

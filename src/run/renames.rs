@@ -130,7 +130,7 @@ fn likeness(old: &str, new: &str) -> usize {
     let (old, new) = (lines(old), lines(new));
     let shared: usize = old.iter().map(|(line, count)| (*count).min(new.get(line).copied().unwrap_or(0))).sum();
     let most = old.values().sum::<usize>().max(new.values().sum());
-    if most == 0 { 0 } else { shared * 100 / most }
+    (shared * 100).checked_div(most).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ impl Environment<'_> {
             Color::Never => false,
             Color::Auto if self.set("NO_COLOR") => false,
             Color::Auto if self.on("FORCE_COLOR") || self.on("CLICOLOR_FORCE") => true,
-            Color::Auto => self.terminal && !(self.variable)("TERM").is_some_and(|term| term == "dumb"),
+            Color::Auto => self.terminal && (self.variable)("TERM").is_none_or(|term| term != "dumb"),
         }
     }
 }

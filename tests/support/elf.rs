@@ -50,7 +50,7 @@ impl Binary<'_> {
 }
 
 fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
-    while bytes.len() % 4 != 0 {
+    while !bytes.len().is_multiple_of(4) {
         bytes.push(0);
     }
     bytes
@@ -92,7 +92,7 @@ fn elf(flags: u32, sections: &[(&str, u32, Vec<u8>)]) -> Vec<u8> {
     names.extend(b".shstrtab\0");
     header(own, 3, body.len(), names.len());
     body.extend(padded(names));
-    while body.len() % 8 != 0 {
+    while !body.len().is_multiple_of(8) {
         body.push(0);
     }
     let table = u64::try_from(body.len()).unwrap();

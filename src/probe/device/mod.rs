@@ -194,15 +194,15 @@ mod tests {
         let (one, two) = (gpu("gfx942", "a"), gpu("gfx942", "b"));
         let hip = |pci| gpu("gfx94", pci);
         assert!(report(&[one.clone(), two.clone()], &[two.clone(), one.clone()], &[hip("b"), hip("a")]).agreed("gfx942").is_ok());
-        assert_eq!(reason(&report(&[one.clone(), two.clone()], &[one.clone()], &[hip("a")])), "witnesses-disagree");
-        assert_eq!(reason(&report(&[one.clone()], &[gpu("gfx90a", "a")], &[hip("a")])), "witnesses-disagree");
-        assert_eq!(reason(&report(&[one.clone()], &[one.clone()], &[gpu("gfx95", "a")])), "witnesses-disagree");
-        assert_eq!(reason(&report(&[one.clone()], &[one.clone()], &[gpu("", "a")])), "witnesses-disagree");
-        assert_eq!(reason(&report(&[one.clone()], &[gpu("gfx942", "c")], &[hip("a")])), "witnesses-disagree");
+        assert_eq!(reason(&report(&[one.clone(), two.clone()], std::slice::from_ref(&one), &[hip("a")])), "witnesses-disagree");
+        assert_eq!(reason(&report(std::slice::from_ref(&one), &[gpu("gfx90a", "a")], &[hip("a")])), "witnesses-disagree");
+        assert_eq!(reason(&report(std::slice::from_ref(&one), std::slice::from_ref(&one), &[gpu("gfx95", "a")])), "witnesses-disagree");
+        assert_eq!(reason(&report(std::slice::from_ref(&one), std::slice::from_ref(&one), &[gpu("", "a")])), "witnesses-disagree");
+        assert_eq!(reason(&report(std::slice::from_ref(&one), &[gpu("gfx942", "c")], &[hip("a")])), "witnesses-disagree");
         assert_eq!(reason(&report(&[], &[], &[])), "no-device");
         let other = gpu("gfx950", "a");
-        assert_eq!(reason(&report(&[other.clone()], &[other], &[gpu("gfx95", "a")])), "other-device");
-        let mut failed = report(&[one.clone()], &[one], &[]);
+        assert_eq!(reason(&report(std::slice::from_ref(&other), std::slice::from_ref(&other), &[gpu("gfx95", "a")])), "other-device");
+        let mut failed = report(std::slice::from_ref(&one), std::slice::from_ref(&one), &[]);
         failed.hip.error = Some("killed by signal 6".to_owned());
         assert_eq!(reason(&failed), "witness-failed");
     }

@@ -200,8 +200,11 @@ fn readback(value: &Value, file: &str, request: &Request, found: &mut Findings) 
     }
 }
 
+/// Implementations and modes by operator.
+type Identity = BTreeMap<String, Vec<String>>;
+
 /// What replicas of one integration have to agree on.
-fn identity(value: &Value) -> BTreeMap<String, Vec<String>> {
+fn identity(value: &Value) -> Identity {
     let operators = value.get("operators").and_then(Value::as_object);
     let field = |operator: &Value, path: &str| operator.pointer(path).map_or_else(String::new, ToString::to_string);
     operators
@@ -224,7 +227,7 @@ fn identity(value: &Value) -> BTreeMap<String, Vec<String>> {
 /// L8.
 pub fn judge(evidence: &Evidence, request: &Request, observed: &Observed, found: &mut Findings) {
     let lines = logs(evidence, request, observed, found);
-    let mut replicas: BTreeMap<(String, String), (String, BTreeMap<String, Vec<String>>)> = BTreeMap::new();
+    let mut replicas: BTreeMap<(String, String), (String, Identity)> = BTreeMap::new();
     let mut readbacks = 0u64;
     for entry in evidence.of(Role::Readback) {
         match evidence.bytes(entry).and_then(|bytes| serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string())) {

@@ -237,15 +237,14 @@ pub struct Found {
     pub outer: usize,
 }
 
+/// Takes the place and the bytes of one element, or says why it cannot.
+pub type Each<'e> = dyn FnMut(Found, &[u8]) -> Result<(), String> + 'e;
+
 /// Calls `each` with the place and the bytes of every element that lies on one of `paths` (64 at most).
 ///
 /// # Errors
 /// See [`StreamError`]; elements before the error were delivered.
-pub fn elements<R: Read>(
-    input: R,
-    paths: &[Path<'_>],
-    each: &mut dyn FnMut(Found, &[u8]) -> Result<(), String>,
-) -> Result<(), StreamError> {
+pub fn elements<R: Read>(input: R, paths: &[Path<'_>], each: &mut Each<'_>) -> Result<(), StreamError> {
     let mut stream = Stream { input, buffer: Vec::new(), at: 0, base: 0, keep: None, ended: false };
     let mut frames: Vec<Frame> = Vec::new();
     let all = paths.iter().enumerate().fold(0u64, |bits, (index, _)| bits | 1 << index);

@@ -178,10 +178,8 @@ fn looks_at_data(context: &Context<'_>, names: &Names<'_>, scope: GlobalScope, r
                 OpKind::Move(_, src) | OpKind::Filter(_, src, _) | OpKind::Not { src, .. } => open.push(*src),
                 OpKind::Binary { left, right, .. } => open.extend([*left, *right]),
                 OpKind::Phi(_, inputs) => open.extend(inputs.iter().map(|(src, _)| *src)),
-                OpKind::LoadAttr { obj, name, .. } => {
-                    if !marks.contains(module.name(*name)) && of_parameter(names, scope, *obj) {
-                        return true;
-                    }
+                OpKind::LoadAttr { obj, name, .. } if !marks.contains(module.name(*name)) && of_parameter(names, scope, *obj) => {
+                    return true;
                 }
                 OpKind::LoadItem { obj, .. } => open.push(*obj),
                 OpKind::Call { func, args, .. } => {

@@ -93,7 +93,7 @@ pub struct Trace {
 pub fn blocks_of(grid: Extent, workgroup: Extent) -> Option<Extent> {
     let mut blocks = [0; 3];
     for axis in 0..3 {
-        if workgroup[axis] == 0 || grid[axis] % workgroup[axis] != 0 {
+        if workgroup[axis] == 0 || !grid[axis].is_multiple_of(workgroup[axis]) {
             return None;
         }
         blocks[axis] = grid[axis] / workgroup[axis];

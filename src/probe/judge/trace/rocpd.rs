@@ -83,9 +83,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<u64, Process>, Refusal> {
             }
         };
         let process = processes.entry(pid).or_default();
-        if !process.kernels.contains_key(&kernel) {
-            process.kernels.insert(kernel, name.to_owned());
-        }
+        process.kernels.entry(kernel).or_insert_with(|| name.to_owned());
         let size = |column: usize| row.get::<_, u32>(column).map_err(refused);
         let workgroup = [size(4)?, size(5)?, size(6)?];
         let grid = [size(7)?, size(8)?, size(9)?];
