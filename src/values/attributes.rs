@@ -13,19 +13,46 @@ use crate::syntax::{OpKind, Passing};
 
 /// Dotted names outside the program longer than this are not told apart.
 const MAX_EXTERNAL_PARTS: usize = 8;
+/// Stands in an external name for a call.
+const CALLED: &str = "()";
 
 impl Engine<'_> {
     /// Adds an external name, or what the profile declares for it.
     pub(super) fn add_external(&mut self, name: Sym, dst: NodeId) {
-        let text = self.text(name).to_owned();
-        if text == "typing.TYPE_CHECKING" {
-            return self.add_object(dst, Object::Bool(false));
+        if let Some(object) = self.externals.get(&name) {
+            return self.add(dst, *object);
         }
+        let text = self.text(name).to_owned();
         let object = match self.assumptions.known.get(&text).cloned() {
+            _ if text == "typing.TYPE_CHECKING" => Object::Bool(false),
             Some(known) => self.known(&known, name),
             None => Object::External(name),
         };
-        self.add_object(dst, object);
+        let object = self.object(object);
+        self.externals.insert(name, object);
+        self.add(dst, object);
+    }
+
+    /// Name of what calling an external name gives: `a.b()`. What its methods give in turn is not told apart from it, so that chains of
+    /// methods end: for `x = a.b()`, both `x.c` and `x.d().c` are `a.b().c`.
+    pub(super) fn result_of(&mut self, name: Sym) -> Sym {
+        let text = self.text(name);
+        let result = match text.find(CALLED) {
+            Some(at) => text[..at + CALLED.len()].to_owned(),
+            None => format!("{text}{CALLED}"),
+        };
+        self.intern(&result)
+    }
+
+    /// An external name as reports have it, which do not tell an object from what made it.
+    pub(super) fn without_calls(&mut self, name: Sym) -> Sym {
+        match self.text(name).split_once(CALLED) {
+            Some((made_by, rest)) => {
+                let text = format!("{made_by}{rest}");
+                self.intern(&text)
+            }
+            None => name,
+        }
     }
 
     pub(super) fn known(&mut self, known: &Known, name: Sym) -> Object {
@@ -135,15 +162,27 @@ impl Engine<'_> {
     }
 
     fn extend_external(&mut self, outer: Sym, name: Sym, dst: NodeId) {
-        let outer_text = self.text(outer);
-        if outer_text.split('.').count() >= MAX_EXTERNAL_PARTS {
+        let sym = match self.extended.get(&(outer, name)) {
+            Some(sym) => *sym,
+            None => {
+                let outer_text = self.text(outer);
+                let sym = if outer_text.split('.').count() >= MAX_EXTERNAL_PARTS {
+                    outer
+                } else {
+                    let full = format!("{outer_text}.{}", self.text(name));
+                    self.intern(&full)
+                };
+                self.extended.insert((outer, name), sym);
+                sym
+            }
+        };
+        if sym == outer {
             return self.add_object(dst, Object::External(outer));
         }
-        let full = format!("{outer_text}.{}", self.text(name));
-        let sym = self.intern(&full);
         // `torch.ops.namespace.name` is whatever was registered under that name.
-        if let Some(operator) = full.strip_prefix("torch.ops.").filter(|rest| rest.contains('.')) {
-            let key = self.intern(&operator.replacen('.', "::", 1));
+        if let Some(operator) = self.text(sym).strip_prefix("torch.ops.").filter(|rest| rest.contains('.')) {
+            let key = operator.replacen('.', "::", 1);
+            let key = self.intern(&key);
             let node = self.operator(key);
             self.copy(node, dst);
         }

@@ -443,7 +443,8 @@ impl Engine<'_> {
 
     fn apply_external(&mut self, call: u32, name: Sym) {
         let text = self.text(name).to_owned();
-        self.record_target(call, Target::External(name));
+        let called = self.without_calls(name);
+        self.record_target(call, Target::External(called));
         let dst = self.calls[call as usize].dst;
         if text == "sys.modules.setdefault"
             && let (Some(key), Some(value)) = (self.argument(call, 0), self.argument(call, 1))
@@ -455,7 +456,8 @@ impl Engine<'_> {
             self.store_item(owner, &keys, value, caller, op);
         }
         let Some(model) = models::model(&text) else {
-            self.add_object(dst, Object::External(name));
+            let result = self.result_of(name);
+            self.add_object(dst, Object::External(result));
             return;
         };
         match model {

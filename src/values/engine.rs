@@ -14,6 +14,8 @@ use crate::syntax::{CondId, CondKind, NO_REG, Passing, Reg};
 pub(super) const NOBODY: ObjectId = ObjectId(u32::MAX);
 /// More objects than this in one node become `Unknown(Widened)`.
 const MAX_SET: usize = 160;
+/// More containers than this in one node become `Unknown(Widened)`: their items meet in so many places that nothing comes of them.
+const MAX_CONTAINERS: u8 = 16;
 /// More callers than this of one function are not told apart.
 pub(super) const MAX_CONTEXTS: u32 = 40;
 
@@ -48,6 +50,10 @@ pub struct Engine<'p> {
     pub(super) sites: FxHashMap<ObjectId, Vec<u32>>,
     pub(super) dataclasses: FxHashSet<ObjectId>,
     pub(super) operators: FxHashMap<Sym, NodeId>,
+    /// Objects of external names that came up.
+    pub(super) externals: FxHashMap<Sym, ObjectId>,
+    /// External names by the name that they extend.
+    pub(super) extended: FxHashMap<(Sym, Sym), Sym>,
     /// Number of items of sequences that no literal wrote.
     pub(super) lengths: FxHashMap<ObjectId, i64>,
     /// Nodes of items that something was stored in; reading a key does not make it one.
@@ -111,6 +117,8 @@ impl<'p> Engine<'p> {
             sites: FxHashMap::default(),
             dataclasses: FxHashSet::default(),
             operators: FxHashMap::default(),
+            externals: FxHashMap::default(),
+            extended: FxHashMap::default(),
             lengths: FxHashMap::default(),
             stored_items: FxHashSet::default(),
             iterated: FxHashSet::default(),
@@ -180,19 +188,18 @@ impl<'p> Engine<'p> {
     pub(super) fn add(&mut self, node: NodeId, object: ObjectId) {
         let slot = &mut self.nodes[node.0 as usize];
         let Err(at) = slot.set.binary_search(&object) else { return };
-        if slot.set.len() >= MAX_SET {
-            if slot.set.len() == MAX_SET {
-                self.widened += 1;
-                let widened = self.object(Object::Unknown(Reason::Widened));
-                let slot = &mut self.nodes[node.0 as usize];
-                if let Err(at) = slot.set.binary_search(&widened) {
-                    slot.set.insert(at, widened);
-                    slot.delta.push(widened);
-                }
-            }
+        let container = matches!(self.objects.get(object.0 as usize), Some(Object::Sequence(..) | Object::Dict(..)));
+        if slot.set.len() >= MAX_SET || (container && slot.containers == MAX_CONTAINERS) {
+            let widened = self.object(Object::Unknown(Reason::Widened));
+            let slot = &mut self.nodes[node.0 as usize];
+            let Err(at) = slot.set.binary_search(&widened) else { return };
+            self.widened += 1;
+            slot.set.insert(at, widened);
+            slot.delta.push(widened);
         } else {
             slot.set.insert(at, object);
             slot.delta.push(object);
+            slot.containers += u8::from(container);
         }
         let slot = &mut self.nodes[node.0 as usize];
         if !slot.queued && !slot.delta.is_empty() {

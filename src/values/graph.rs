@@ -257,6 +257,8 @@ pub(super) struct Node {
     pub set: Vec<ObjectId>,
     pub delta: Vec<ObjectId>,
     pub uses: Vec<Use>,
+    /// Containers among the objects.
+    pub containers: u8,
     pub queued: bool,
 }
 
