@@ -13,7 +13,7 @@ use crate::syntax::{CondId, CondKind, NO_REG, Passing, Reg};
 /// No object.
 pub(super) const NOBODY: ObjectId = ObjectId(u32::MAX);
 /// More objects than this in one node become `Unknown(Widened)`.
-const MAX_SET: usize = 160;
+const MAX_SET: usize = 48;
 /// More containers than this in one node become `Unknown(Widened)`: their items meet in so many places that nothing comes of them.
 const MAX_CONTAINERS: u8 = 16;
 /// More callers than this of one function are not told apart.
@@ -187,23 +187,24 @@ impl<'p> Engine<'p> {
 
     pub(super) fn add(&mut self, node: NodeId, object: ObjectId) {
         let slot = &mut self.nodes[node.0 as usize];
-        let Err(at) = slot.set.binary_search(&object) else { return };
+        if slot.set.contains(&object) {
+            return;
+        }
         let container = matches!(self.objects.get(object.0 as usize), Some(Object::Sequence(..) | Object::Dict(..)));
         if slot.set.len() >= MAX_SET || (container && slot.containers == MAX_CONTAINERS) {
             let widened = self.object(Object::Unknown(Reason::Widened));
             let slot = &mut self.nodes[node.0 as usize];
-            let Err(at) = slot.set.binary_search(&widened) else { return };
+            if slot.set.contains(&widened) {
+                return;
+            }
             self.widened += 1;
-            slot.set.insert(at, widened);
-            slot.delta.push(widened);
+            slot.set.push(widened);
         } else {
-            slot.set.insert(at, object);
-            slot.delta.push(object);
+            slot.set.push(object);
             slot.containers += u8::from(container);
         }
         let slot = &mut self.nodes[node.0 as usize];
-        if !slot.queued && !slot.delta.is_empty() {
-            slot.queued = true;
+        if !std::mem::replace(&mut slot.queued, true) {
             self.queue.push_back(node);
         }
     }
@@ -222,11 +223,15 @@ impl<'p> Engine<'p> {
     pub(super) fn subscribe(&mut self, node: NodeId, what: Use) {
         let slot = &mut self.nodes[node.0 as usize];
         slot.uses.push(what);
-        if slot.set.is_empty() {
-            return;
-        }
-        let settled: Vec<ObjectId> = slot.set.iter().copied().filter(|object| !slot.delta.contains(object)).collect();
-        for object in settled {
+        let settled = slot.settled;
+        self.deliver_range(what, node, 0, settled);
+    }
+
+    /// Delivers the objects `from..to` of a node; to what reads the whole node anyway, only one.
+    fn deliver_range(&mut self, what: Use, node: NodeId, from: u32, to: u32) {
+        let reads_all = matches!(what, Use::Again(..) | Use::Again2(..) | Use::AgainCall(_) | Use::MethodType { .. } | Use::StringMethod { .. });
+        for at in if reads_all && from < to { to - 1..to } else { from..to } {
+            let object = self.nodes[node.0 as usize].set[at as usize];
             self.deliver(what, object);
         }
     }
@@ -439,13 +444,11 @@ impl<'p> Engine<'p> {
             let Some(node) = self.queue.pop_front() else { break };
             let slot = &mut self.nodes[node.0 as usize];
             slot.queued = false;
-            let delta = std::mem::take(&mut slot.delta);
-            let count = slot.uses.len();
-            for at in 0..count {
+            let (from, to) = (slot.settled, u32::try_from(slot.set.len()).unwrap_or(u32::MAX));
+            slot.settled = to;
+            for at in 0..slot.uses.len() {
                 let what = self.nodes[node.0 as usize].uses[at];
-                for object in &delta {
-                    self.deliver(what, *object);
-                }
+                self.deliver_range(what, node, from, to);
             }
         }
     }

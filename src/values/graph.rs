@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::object::{InstanceId, ObjectId, Reason};
 use crate::names::{GlobalScope, Sym};
 use crate::syntax::{CondId, Keep, Passing};
@@ -254,8 +256,10 @@ pub(super) enum Use {
 
 #[derive(Default, Debug)]
 pub(super) struct Node {
-    pub set: Vec<ObjectId>,
-    pub delta: Vec<ObjectId>,
+    /// Objects in order of arrival; never more than a few dozen.
+    pub set: SmallVec<[ObjectId; 4]>,
+    /// How many of them every use has got.
+    pub settled: u32,
     pub uses: Vec<Use>,
     /// Containers among the objects.
     pub containers: u8,
