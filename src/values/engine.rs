@@ -229,7 +229,8 @@ impl<'p> Engine<'p> {
 
     /// Delivers the objects `from..to` of a node; to what reads the whole node anyway, only one.
     fn deliver_range(&mut self, what: Use, node: NodeId, from: u32, to: u32) {
-        let reads_all = matches!(what, Use::Again(..) | Use::Again2(..) | Use::AgainCall(_) | Use::MethodType { .. } | Use::StringMethod { .. });
+        let reads_all =
+            matches!(what, Use::Again(..) | Use::Again2(..) | Use::AgainCall(_) | Use::MethodType { .. } | Use::StringMethod { .. });
         for at in if reads_all && from < to { to - 1..to } else { from..to } {
             let object = self.nodes[node.0 as usize].set[at as usize];
             self.deliver(what, object);
