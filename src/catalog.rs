@@ -156,6 +156,8 @@ rules! {
     "out-of-memory-retry",
     "lenient-default",
     "partial-checkpoint-load",
+    "grown-tolerance",
+    "changed-under-contract",
     "no-backward-owner",
     "reported-constant",
     "unrecorded-backward",

@@ -8,7 +8,7 @@ use rlk_lint::rules::CHECKS;
 use rlk_lint::text::FileId;
 
 use crate::page::{self, Content, Found, Page, Role};
-use crate::support::{HEAD, SOURCE, findings, lint_tree, markers, root, tree};
+use crate::support::{HEAD, SOURCE, findings, lint_against, lint_tree, markers, root, tree};
 
 /// Sections of every page, in this order.
 const SECTIONS: [&str; 6] = ["What it does", "Why it matters", "Flagged", "Clean", "What it cannot see", "How to fix"];
@@ -17,11 +17,21 @@ const SECTIONS: [&str; 6] = ["What it does", "Why it matters", "Flagged", "Clean
 const FAMILY: &str =
     "\n[[family]]\nid = \"det_gemm\"\nkeys = [\"det_gemm\"]\nsinks = [\"kernels.gemm_kernel\", \"kernels.tree_kernel\"]\nfacades = []\n";
 
-/// Lints a tree to which `kernels.py` was added.
-fn lint_with_kernels(mut files: BTreeMap<String, String>, profile: &str) -> BTreeSet<Found> {
+/// Lints a tree to which `kernels.py` was added. Files below `base` make the base revision, with the others as they are; only what is new is given then.
+fn lint_with_kernels(mut files: BTreeMap<String, String>, tables: &str) -> BTreeSet<Found> {
     let kernels = std::fs::read_to_string(root().join("fixtures/rules/kernels.py")).unwrap();
     files.entry("kernels.py".to_owned()).or_insert(kernels);
-    findings(&lint_tree(&files, &format!("{HEAD}{SOURCE}{FAMILY}{profile}")))
+    let base: BTreeMap<String, String> =
+        files.iter().filter_map(|(path, text)| Some((path.strip_prefix("base/")?.to_owned(), text.clone()))).collect();
+    files.retain(|path, _| !path.starts_with("base/"));
+    let profile = |tables: &str| format!("{HEAD}{SOURCE}{FAMILY}{tables}");
+    if base.is_empty() {
+        return findings(&lint_tree(&files, &profile(tables)));
+    }
+    let mut before = files.clone();
+    before.extend(base);
+    let old = before.remove("profile.toml").map_or_else(|| profile(tables), |own| profile(&own));
+    findings(&lint_against(&before, &old, &files, &profile(tables)))
 }
 
 /// A `sources.json` for the examples that name one: the revision of Megatron-LM, unmodified.

@@ -17,6 +17,7 @@ use crate::text::{FileId, Files, Span};
 use crate::values::{Engine, InstanceId, Object, ObjectId, Target};
 
 mod approximate_route;
+mod changed_under_contract;
 mod claim_without_source;
 mod contract_switch;
 mod dataflow;
@@ -27,6 +28,7 @@ mod documentation_only;
 mod environment;
 mod first_execution_record;
 mod foreign_evidence;
+mod grown_tolerance;
 mod late_or_unrecorded_variable;
 mod lenient_default;
 mod no_backward_owner;
@@ -50,7 +52,33 @@ mod value_equality;
 mod variable_not_handed_on;
 mod variable_not_in_cache_key;
 
-pub use relaxed_tolerance::{Tolerance, grown, tolerances};
+pub use changed_under_contract::{Part, Parts};
+pub use grown_tolerance::Tolerance;
+
+/// What rules compare between the base revision and this one.
+#[derive(Debug, Default)]
+pub struct Remembered {
+    /// Tolerances by which results of a family are judged.
+    pub tolerances: Vec<Tolerance>,
+    /// Definitions that a contract speaks for.
+    pub parts: Parts,
+}
+
+impl Remembered {
+    /// What a revision has.
+    #[must_use]
+    pub fn of(context: &Context<'_>) -> Self {
+        Self { tolerances: grown_tolerance::tolerances(context), parts: changed_under_contract::parts(context) }
+    }
+
+    /// Gives names and paths of the base the form that they have in this revision.
+    #[must_use]
+    pub fn renamed(self, now: &dyn Fn(&str) -> String) -> Self {
+        let tolerance = |tolerance: Tolerance| Tolerance { path: now(&tolerance.path), symbol: now(&tolerance.symbol), ..tolerance };
+        let parts = self.parts.into_iter().map(|((contract, module), parts)| ((contract, now(&module)), parts));
+        Self { tolerances: self.tolerances.into_iter().map(tolerance).collect(), parts: parts.collect() }
+    }
+}
 
 /// A block of Python in a document.
 #[derive(Debug)]
@@ -87,6 +115,8 @@ pub struct Context<'a> {
     pub class_of: &'a dyn Fn(ModuleId) -> PathClass,
     /// What each operation of production code calls.
     pub calls: BTreeMap<(GlobalScope, u32), BTreeSet<Target>>,
+    /// What the base revision had; `None` without one.
+    pub before: Option<&'a Remembered>,
     /// Variables on the routes, made when the first rule asks.
     pub environment: OnceCell<environment::Environment>,
 }
@@ -116,6 +146,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("out-of-memory-retry", out_of_memory_retry::check),
     ("lenient-default", lenient_default::check),
     ("partial-checkpoint-load", partial_checkpoint_load::check),
+    ("grown-tolerance", grown_tolerance::check),
+    ("changed-under-contract", changed_under_contract::check),
     ("no-backward-owner", no_backward_owner::check),
     ("reported-constant", reported_constant::check),
     ("unrecorded-backward", unrecorded_backward::check),

@@ -18,7 +18,7 @@ use crate::findings::{Against, Report, counts as names, finish, verdict};
 use crate::profile::{Input, PinsRef, Profile, RuleLevels, Source};
 use crate::render::{RunInfo, SourceInfo};
 use crate::routes::Status;
-use crate::rules::{self, Context};
+use crate::rules::{self, Context, Remembered};
 use crate::sources::{self, KnownTexts, LoadOptions, LoadedSource, Past, SourceError};
 use crate::stage0::{evidence, shapes};
 use crate::text::{FileId, Files, Span, TextFile};
@@ -240,8 +240,9 @@ pub fn lint_against(opened: Opened, request: &Request, revision: &str, judging: 
     now.tell("resolving the routes of the base");
     let renames = Renames::between(&past.loaded, &now.loaded);
     let main = main_id(&past.profile).map(str::to_owned);
-    let (past, mut routes) = past.judged(Earlier::Nothing, judging, threads);
+    let (past, Kept { mut routes, remembered }) = past.judged(Earlier::Itself, judging, threads);
     changes::rename(&mut routes, &renames);
+    let remembered = remembered.renamed(&|name| renames.now(name));
     let mut prints = Prints::new(&past.files, main.as_deref());
     let mut seen: Vec<Seen> = past.report.findings.iter().map(|finding| Seen::of(finding, &past.files, &mut prints)).collect();
     for seen in &mut seen {
@@ -249,12 +250,14 @@ pub fn lint_against(opened: Opened, request: &Request, revision: &str, judging: 
         // Names stand in quotes in a message.
         seen.said = seen.said.take().map(|said| said.split('\'').map(|part| renames.now(part)).collect::<Vec<_>>().join("'"));
     }
-    Ok(now.judged(Earlier::Base(Before { seen, routes, renames, against }), judging, threads).0)
+    Ok(now.judged(Earlier::Base(Before { seen, routes, remembered, renames, against }), judging, threads).0)
 }
 
 /// What a run is compared with.
 enum Earlier<'a> {
     Nothing,
+    /// This is the base: what it has is kept.
+    Itself,
     Base(Before),
     Baseline(&'a Baseline),
 }
@@ -263,6 +266,7 @@ enum Earlier<'a> {
 struct Before {
     seen: Vec<Seen>,
     routes: Vec<RouteRow>,
+    remembered: Remembered,
     renames: Renames,
     against: Against,
 }
@@ -324,19 +328,26 @@ impl Now {
         }
     }
 
-    /// The report, and the routes.
-    fn judged(self, earlier: Earlier<'_>, judging: &Judging<'_>, threads: usize) -> (Linted, Vec<RouteRow>) {
+    /// The report, and what a later revision is compared with.
+    fn judged(self, earlier: Earlier<'_>, judging: &Judging<'_>, threads: usize) -> (Linted, Kept) {
         self.tell("resolving the routes");
         let Self { profile, label, loaded, roots, stage } = self;
-        let (linted, routes) = judged(&profile, label, loaded, roots, earlier, judging, threads);
+        let (linted, kept) = judged(&profile, label, loaded, roots, earlier, judging, threads);
         if let Some(stage) = stage {
             stage("");
         }
-        (linted, routes)
+        (linted, kept)
     }
 }
 
-/// The report on sources that were read, and their routes.
+/// What a later revision is compared with.
+#[derive(Default)]
+struct Kept {
+    routes: Vec<RouteRow>,
+    remembered: Remembered,
+}
+
+/// The report on sources that were read, and what a later revision is compared with.
 fn judged(
     profile: &Profile,
     label: String,
@@ -345,7 +356,7 @@ fn judged(
     earlier: Earlier<'_>,
     judging: &Judging<'_>,
     threads: usize,
-) -> (Linted, Vec<RouteRow>) {
+) -> (Linted, Kept) {
     let assumptions = assumptions(profile);
     let analysis = analyse(profile, &loaded, &assumptions);
     let keys: Vec<&str> = profile.families.iter().flat_map(|family| family.keys.iter().map(String::as_str)).collect();
@@ -371,10 +382,15 @@ fn judged(
         evidence: &evidence,
         class_of: &class_of,
         calls: Context::calls_of(&analysis.engine),
+        before: match &earlier {
+            Earlier::Base(before) => Some(&before.remembered),
+            _ => None,
+        },
         environment: std::cell::OnceCell::new(),
     };
     let mut findings = rules::run(&context);
     let routes = changes::rows(&loaded, &analysis);
+    let remembered = if matches!(earlier, Earlier::Itself) { Remembered::of(&context) } else { Remembered::default() };
     if let Earlier::Base(before) = &earlier {
         let callsites: Vec<_> = analysis.routes.iter().flat_map(|routes| &routes.callsites).collect();
         // What is gone has no place any more: it is shown at its family.
@@ -401,7 +417,7 @@ fn judged(
     report.findings.retain(|finding| (judging.wanted)(finding.rule));
     let main = main_id(profile);
     match earlier {
-        Earlier::Nothing => {}
+        Earlier::Nothing | Earlier::Itself => {}
         Earlier::Base(before) => before.set_apart(&mut report, &loaded.files, main),
         Earlier::Baseline(baseline) => {
             let reported = |rule: &crate::catalog::RuleMeta| (judging.wanted)(rule) && profile.levels.get(&rule.id) != Some(&Level::Off);
@@ -436,7 +452,7 @@ fn judged(
         fail_on,
         verdict,
     };
-    (Linted { report, files: loaded.files, info, roots }, routes)
+    (Linted { report, files: loaded.files, info, roots }, Kept { routes, remembered })
 }
 
 /// Paths of a source's files that its patch touches.

@@ -79,6 +79,33 @@ pub fn lint_tree(files: &BTreeMap<String, String>, profile: &str) -> Linted {
     lint::lint(opened, &judging, 1).unwrap()
 }
 
+/// Lints a tree, with its profile in it, against another tree that was committed before.
+pub fn lint_against(before: &BTreeMap<String, String>, old: &str, now: &BTreeMap<String, String>, profile: &str) -> Linted {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("src");
+    let write = |files: &BTreeMap<String, String>, profile: &str| {
+        for (path, text) in files {
+            let full = at.join(path);
+            std::fs::create_dir_all(full.parent().unwrap()).unwrap();
+            std::fs::write(full, text).unwrap();
+        }
+        std::fs::write(at.join("rlk-lint.toml"), profile.replace("path = \"src\"", "path = \".\"")).unwrap();
+    };
+    write(before, old);
+    let repository = git2::Repository::init(&at).unwrap();
+    let mut index = repository.index().unwrap();
+    index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).unwrap();
+    index.write().unwrap();
+    let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
+    let author = git2::Signature::new("x", "x@example.invalid", &git2::Time::new(0, 0)).unwrap();
+    repository.commit(Some("HEAD"), &author, &author, "base", &tree, &[]).unwrap();
+    write(now, profile);
+    let request = Request { profile: Some(at.join("rlk-lint.toml")), diff_base: Some("HEAD".to_owned()), ..Request::default() };
+    let opened = lint::open(&request).unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));
+    let judging = Judging { fail_on: None, wanted: &|_| true, category: None };
+    lint::lint_against(opened, &request, "HEAD", &judging).unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)))
+}
+
 /// `(rule, path, line)` of every finding.
 pub fn findings(linted: &Linted) -> BTreeSet<(String, String, u32)> {
     let rows = linted.report.findings.iter().map(|finding| {
