@@ -158,6 +158,8 @@ rules! {
     "partial-checkpoint-load",
     "grown-tolerance",
     "changed-under-contract",
+    "address-keyed-cache",
+    "unchecked-refresh",
     "no-backward-owner",
     "reported-constant",
     "unrecorded-backward",

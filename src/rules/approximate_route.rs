@@ -257,7 +257,7 @@ impl Route<'_> {
     fn switches(&self, scope: GlobalScope, findings: &mut Vec<Finding>) {
         let program = self.context.program;
         let module = program.module(program.module_of(scope));
-        if self.context.sources[module.source].role != Role::Kernel || !self.on_route(scope) {
+        if self.context.sources[module.source].role != Role::Kernel || !self.context.on_route(scope) {
             return;
         }
         for (at, op) in program.scope(scope).ops.iter().enumerate() {
@@ -280,20 +280,6 @@ impl Route<'_> {
                 _ => {}
             }
         }
-    }
-
-    /// Whether a scope is on a route of the family: it leads to a kernel, is called on the way, or is the body of such a module.
-    fn on_route(&self, scope: GlobalScope) -> bool {
-        let program = self.context.program;
-        let holds = |scope: GlobalScope| self.context.routes.iter().any(|routes| routes.reach.holds(scope));
-        if holds(scope) {
-            return true;
-        }
-        if program.scope(scope).kind == crate::syntax::ScopeKind::Module {
-            let module = program.module_of(scope);
-            return self.context.routes.iter().any(|routes| routes.reach.towards.keys().any(|held| program.module_of(*held) == module));
-        }
-        self.context.calls.iter().any(|((caller, _), targets)| targets.contains(&Target::Scope(scope)) && holds(*caller))
     }
 
     /// Operands of the family that went through a quantiser.

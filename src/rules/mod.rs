@@ -16,6 +16,7 @@ use crate::syntax::{CondId, ModuleFacts, OpKind, Reg};
 use crate::text::{FileId, Files, Span};
 use crate::values::{Engine, InstanceId, Object, ObjectId, Target};
 
+mod address_keyed_cache;
 mod approximate_route;
 mod changed_under_contract;
 mod claim_without_source;
@@ -43,6 +44,7 @@ mod rollout_score_reuse;
 mod silent_fallback;
 mod stale_evidence;
 mod syntax_gap;
+mod unchecked_refresh;
 mod unpinned_source;
 mod unproven_evidence;
 mod unrecorded_backward;
@@ -148,6 +150,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("partial-checkpoint-load", partial_checkpoint_load::check),
     ("grown-tolerance", grown_tolerance::check),
     ("changed-under-contract", changed_under_contract::check),
+    ("address-keyed-cache", address_keyed_cache::check),
+    ("unchecked-refresh", unchecked_refresh::check),
     ("no-backward-owner", no_backward_owner::check),
     ("reported-constant", reported_constant::check),
     ("unrecorded-backward", unrecorded_backward::check),
@@ -258,6 +262,19 @@ impl Context<'_> {
             }
         }
         names
+    }
+
+    /// Whether a scope is on a route of the family: it leads to a kernel, is called on the way, or is the body of such a module.
+    fn on_route(&self, scope: GlobalScope) -> bool {
+        let holds = |scope: GlobalScope| self.routes.iter().any(|routes| routes.reach.holds(scope));
+        if holds(scope) {
+            return true;
+        }
+        if self.program.scope(scope).kind == crate::syntax::ScopeKind::Module {
+            let module = self.program.module_of(scope);
+            return self.routes.iter().any(|routes| routes.reach.towards.keys().any(|held| self.program.module_of(*held) == module));
+        }
+        self.calls.iter().any(|((caller, _), targets)| targets.contains(&Target::Scope(scope)) && holds(*caller))
     }
 
     fn shown(&self, target: Target) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::dataflow::modules_with;
+use super::dataflow::{is_used, modules_with};
 use super::environment::{Code, definitions};
 use super::{Context, rule};
 use crate::findings::Finding;
@@ -53,7 +53,7 @@ fn options(context: &Context<'_>, findings: &mut Vec<Finding>, scope: GlobalScop
             "partial"
         } else if code.read_name(*func) == Some("load_state_dict")
             && given("strict", false)
-            && !is_used(code, *dst)
+            && !is_used(code.scope, *dst)
             && context.from_patch(context.span(scope, at))
         {
             "unchecked"
@@ -63,24 +63,6 @@ fn options(context: &Context<'_>, findings: &mut Vec<Finding>, scope: GlobalScop
         let span = context.span(scope, at);
         findings.push(Finding::new(rule("partial-checkpoint-load"), message, vec![function.clone()], span, function.clone()));
     }
-}
-
-/// Whether some operation takes a register.
-fn is_used(code: Code<'_>, reg: Reg) -> bool {
-    code.scope.ops.iter().any(|op| match &op.kind {
-        OpKind::Move(_, src)
-        | OpKind::Filter(_, src, _)
-        | OpKind::Return(src)
-        | OpKind::Unpack { src, .. }
-        | OpKind::StoreGlobal(_, src)
-        | OpKind::StoreAttr { src, .. }
-        | OpKind::StoreItem { src, .. } => *src == reg,
-        OpKind::LoadAttr { obj, .. } | OpKind::LoadItem { obj, .. } => *obj == reg,
-        OpKind::Call { args, .. } => args.iter().any(|(_, arg)| *arg == reg),
-        OpKind::Binary { left, right, .. } => *left == reg || *right == reg,
-        OpKind::Phi(_, inputs) => inputs.iter().any(|(src, _)| *src == reg),
-        _ => false,
-    })
 }
 
 /// A handler in a loop that lets the next name have its turn, where a load follows.

@@ -16,7 +16,7 @@ pub(super) use names::Names;
 pub(super) use scores::{Side, score_seeds, score_side};
 
 use crate::names::{ModuleId, Program};
-use crate::syntax::{OpKind, Reg};
+use crate::syntax::{CondKind, OpKind, Reg, Scope};
 
 /// The register that an operation defines.
 pub(super) fn destination(kind: &OpKind) -> Option<Reg> {
@@ -49,6 +49,40 @@ pub(super) fn destination(kind: &OpKind) -> Option<Reg> {
         | OpKind::Format { dst, .. } => *dst,
         _ => return None,
     })
+}
+
+/// Whether an operation or a test of a scope takes a register.
+pub(super) fn is_used(scope: &Scope, reg: Reg) -> bool {
+    let tested = scope.conds.iter().any(|cond| matches!(cond.kind, CondKind::Test(of, _) if of == reg));
+    tested
+        || scope.ops.iter().any(|op| match &op.kind {
+            OpKind::StoreGlobal(_, src)
+            | OpKind::StoreFree(_, _, src)
+            | OpKind::StoreClass(_, src)
+            | OpKind::Move(_, src)
+            | OpKind::Filter(_, src, _)
+            | OpKind::Return(src)
+            | OpKind::Raise(src)
+            | OpKind::Not { src, .. }
+            | OpKind::Unpack { src, .. }
+            | OpKind::UnpackRest { src, .. }
+            | OpKind::Iterate { src, .. }
+            | OpKind::Enter { src, .. }
+            | OpKind::Await { src, .. }
+            | OpKind::Yield { src, .. }
+            | OpKind::YieldFrom { src, .. }
+            | OpKind::StoreAttr { src, .. } => *src == reg,
+            OpKind::StoreItem { key, src, .. } => *key == reg || *src == reg,
+            OpKind::LoadAttr { obj, .. } | OpKind::LoadSlice { obj, .. } => *obj == reg,
+            OpKind::LoadItem { obj, key, .. } => *obj == reg || *key == reg,
+            OpKind::Call { func, args, .. } => *func == reg || args.iter().any(|(_, arg)| *arg == reg),
+            OpKind::Binary { left, right, .. } => *left == reg || *right == reg,
+            OpKind::Sequence { items, .. } => items.iter().any(|(item, _)| *item == reg),
+            OpKind::Dict { items, .. } => items.iter().any(|(key, value)| *key == reg || *value == reg),
+            OpKind::Format { parts, .. } => parts.contains(&reg),
+            OpKind::Phi(_, inputs) => inputs.iter().any(|(src, _)| *src == reg),
+            _ => false,
+        })
 }
 
 /// Modules that use one of some words as a name or string, in order. Words that no module has cost nothing.
