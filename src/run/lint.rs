@@ -250,7 +250,7 @@ pub fn lint_against(opened: Opened, request: &Request, revision: &str, judging: 
         // Names stand in quotes in a message.
         seen.said = seen.said.take().map(|said| said.split('\'').map(|part| renames.now(part)).collect::<Vec<_>>().join("'"));
     }
-    Ok(now.judged(Earlier::Base(Before { seen, routes, remembered, renames, against }), judging, threads).0)
+    Ok(now.judged(Earlier::Base(Box::new(Before { seen, routes, remembered, renames, against })), judging, threads).0)
 }
 
 /// What a run is compared with.
@@ -258,7 +258,7 @@ enum Earlier<'a> {
     Nothing,
     /// This is the base: what it has is kept.
     Itself,
-    Base(Before),
+    Base(Box<Before>),
     Baseline(&'a Baseline),
 }
 
