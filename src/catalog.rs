@@ -167,6 +167,7 @@ rules! {
     "variable-not-handed-on",
     "variable-not-in-cache-key",
     "late-or-unrecorded-variable",
+    "not-warmed",
     "claim-without-source",
     "foreign-evidence",
     "stale-evidence",

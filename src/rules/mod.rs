@@ -12,6 +12,7 @@ use crate::profile::{PathClass, Profile};
 use crate::routes::{Callsite, Routes, target_name};
 use crate::sources::LoadedSource;
 use crate::stage0::evidence::{Fault, Item};
+use crate::stage0::{Baseline, Place, ShapeRow};
 use crate::syntax::{CondId, ModuleFacts, OpKind, Reg};
 use crate::text::{FileId, Files, Span};
 use crate::values::{Engine, InstanceId, Object, ObjectId, Target};
@@ -33,6 +34,7 @@ mod grown_tolerance;
 mod late_or_unrecorded_variable;
 mod lenient_default;
 mod no_backward_owner;
+mod not_warmed;
 mod out_of_memory_retry;
 mod partial_checkpoint_load;
 mod patch_mismatch;
@@ -113,6 +115,10 @@ pub struct Context<'a> {
     pub snippets: &'a [Snippet],
     /// The profile's evidence.
     pub evidence: &'a [Item],
+    /// Shapes of the profile's workload.
+    pub shapes: &'a [ShapeRow],
+    /// What the selection, launch and warmup functions of the profile do for its workload; `None` if it declares none.
+    pub baseline: Option<&'a Baseline>,
     /// Class of a module.
     pub class_of: &'a dyn Fn(ModuleId) -> PathClass,
     /// What each operation of production code calls.
@@ -159,6 +165,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("variable-not-handed-on", variable_not_handed_on::check),
     ("variable-not-in-cache-key", variable_not_in_cache_key::check),
     ("late-or-unrecorded-variable", late_or_unrecorded_variable::check),
+    ("not-warmed", not_warmed::check),
     ("claim-without-source", claim_without_source::check),
     ("foreign-evidence", foreign_evidence::check),
     ("stale-evidence", stale_evidence::check),
@@ -369,6 +376,13 @@ impl Context<'_> {
             }
             at = conds[at as usize].parent;
         }
+    }
+
+    /// The line of a place.
+    fn line_at(&self, place: &Place) -> Option<Span> {
+        let (id, file) = self.files.iter().find(|(_, file)| *file.source == *place.source && *file.path == *place.path)?;
+        let (start, end) = file.line_range(place.line)?;
+        Some(Span::new(id, start, end))
     }
 
     /// Span of an operation, up to the end of its first line.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::baseline::Baseline;
 use super::changes::{self, RouteRow};
 use super::error::RunError;
-use super::record::place;
+use super::record::{evaluate, place};
 use super::renames::Renames;
 use super::{KnownFacts, Loaded, analyse, assumptions, base, counts, snippets, tabulate};
 use crate::catalog::Level;
@@ -363,6 +363,7 @@ fn judged(
     let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
     let class_of = |module| loaded.class_of(module);
     let shapes = shapes::derive(&profile.workload, &|span| place(&loaded, span));
+    let baseline = profile.workload.evaluated.is_some().then(|| evaluate(profile, &loaded, &analysis.engine, &shapes));
     let evidence = evidence::read(&evidence::Ground {
         profile,
         sources: &loaded.sources,
@@ -380,6 +381,8 @@ fn judged(
         gaps: &loaded.gaps,
         snippets: &snippets,
         evidence: &evidence,
+        shapes: &shapes,
+        baseline: baseline.as_ref(),
         class_of: &class_of,
         calls: Context::calls_of(&analysis.engine),
         before: match &earlier {

@@ -67,7 +67,7 @@ fn workload(profile: &Profile, place: &dyn Fn(Span) -> Place) -> Workload {
 }
 
 /// Runs the evaluation on a thread with the stack that it needs.
-fn evaluate(profile: &Profile, loaded: &Loaded, engine: &Engine<'_>, shapes: &[ShapeRow]) -> Baseline {
+pub(super) fn evaluate(profile: &Profile, loaded: &Loaded, engine: &Engine<'_>, shapes: &[ShapeRow]) -> Baseline {
     let replaced = replaced(loaded, engine);
     let work = || {
         let declared = &profile.workload;
