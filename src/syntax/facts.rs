@@ -315,8 +315,11 @@ pub struct Scope {
     pub is_async: bool,
     /// Dotted names of decorators, for those that are plain or called names.
     pub decorators: Vec<NameId>,
-    /// Whether callers are worth telling apart: a parameter, or something taken from one, is called, returned, used as a key or captured.
+    /// Whether callers are worth telling apart: a parameter, or something taken from one, is called, returned, used as a key or captured, or
+    /// compared with a constant to choose what to return.
     pub polymorphic: bool,
+    /// Names that a class body annotates, in order: the fields of a dataclass.
+    pub annotated: Vec<NameId>,
 }
 
 /// A comment that steers the tool.
@@ -344,7 +347,8 @@ pub struct ModuleFacts {
     pub names: Vec<String>,
     /// Scopes; 0 is the module body.
     pub scopes: Vec<Scope>,
-    /// Names bound at module level or declared `global` in a function, in order of first binding.
+    /// Names bound at module level or declared `global` in a function, in order of first binding; not those that only `if TYPE_CHECKING:`
+    /// binds, which no run sees.
     pub bound: Vec<NameId>,
     /// Directives.
     pub directives: Vec<Directive>,

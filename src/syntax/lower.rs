@@ -205,7 +205,8 @@ impl Lowering<'_> {
         let mut bindings = Bindings::of(body, &[]);
         let end = index(self.text.len());
         let shared: FxHashSet<String> = bindings.shared_globals.iter().cloned().collect();
-        for name in bindings.bound.iter().chain(&bindings.shared_globals) {
+        let at_run_time = bindings.bound.iter().filter(|name| bindings.at_run_time.contains(*name));
+        for name in at_run_time.chain(&bindings.shared_globals) {
             let id = self.intern(name);
             if !self.facts.bound.contains(&id) {
                 self.facts.bound.push(id);
@@ -247,6 +248,7 @@ impl Lowering<'_> {
             is_async: false,
             decorators: Vec::new(),
             polymorphic: false,
+            annotated: Vec::new(),
         });
         self.frames.push(Frame {
             id,
@@ -293,6 +295,14 @@ impl Lowering<'_> {
         scope.tries = frame.tries;
         scope.is_generator = frame.is_generator;
         scope.polymorphic = polymorphic(scope);
+    }
+
+    /// A class body annotates a name: a field, should it be a dataclass.
+    pub(super) fn annotate(&mut self, name: &str) {
+        if self.frame().kind == ScopeKind::Class {
+            let (name, scope) = (self.intern(name), self.frame().id);
+            self.facts.scopes[scope as usize].annotated.push(name);
+        }
     }
 
     pub(super) fn params(&mut self, parameters: &Parameters) -> Vec<Param> {
@@ -515,8 +525,27 @@ fn polymorphic(scope: &Scope) -> bool {
     if derived.is_empty() {
         return false;
     }
+    let mut literals: FxHashSet<Reg> = FxHashSet::default();
+    let mut decisions: FxHashSet<Reg> = FxHashSet::default();
     for op in &scope.ops {
         let (dst, from) = match &op.kind {
+            OpKind::Literal(dst, _) => {
+                literals.insert(*dst);
+                continue;
+            }
+            OpKind::Binary { dst, left, right, .. } => {
+                let constant = literals.contains(left) || literals.contains(right);
+                if constant && (derived.contains(left) || derived.contains(right)) {
+                    decisions.insert(*dst);
+                }
+                continue;
+            }
+            OpKind::StoreItem { key, .. } => {
+                if derived.contains(key) {
+                    return true;
+                }
+                continue;
+            }
             OpKind::Move(dst, src) | OpKind::Filter(dst, src, _) => (*dst, derived.contains(src)),
             OpKind::Phi(dst, inputs) => (*dst, inputs.iter().any(|(src, _)| derived.contains(src))),
             OpKind::LoadItem { dst, obj, key } => {
@@ -531,6 +560,7 @@ fn polymorphic(scope: &Scope) -> bool {
                 }
                 (*dst, args.iter().any(|(_, reg)| derived.contains(reg)))
             }
+            OpKind::Sequence { dst, items, .. } => (*dst, items.iter().any(|(item, _)| derived.contains(item))),
             OpKind::Iterate { dst, src } | OpKind::Unpack { dst, src, .. } => (*dst, derived.contains(src)),
             OpKind::Format { dst, parts } => (*dst, parts.iter().any(|part| derived.contains(part))),
             OpKind::LoadAttr { dst, obj, .. } => (*dst, derived.contains(obj)),
@@ -547,5 +577,6 @@ fn polymorphic(scope: &Scope) -> bool {
             derived.insert(dst);
         }
     }
-    false
+    let returns = scope.ops.iter().filter(|op| matches!(op.kind, OpKind::Return(_))).count();
+    returns > 1 && scope.conds.iter().any(|cond| matches!(cond.kind, CondKind::Test(reg, _) if decisions.contains(&reg)))
 }

@@ -6,6 +6,8 @@
 use ruff_python_ast::{ExceptHandler, Expr, Pattern, Stmt};
 use rustc_hash::FxHashSet;
 
+use super::lower::dotted;
+
 /// What a scope binds and declares.
 #[derive(Default)]
 pub(super) struct Bindings {
@@ -19,6 +21,10 @@ pub(super) struct Bindings {
     pub shared: Vec<String>,
     /// Declared `global` in a scope below.
     pub shared_globals: Vec<String>,
+    /// Names that something besides `if TYPE_CHECKING:` binds.
+    pub at_run_time: FxHashSet<String>,
+    /// Whether the statements at hand are seen by type checkers only.
+    for_checkers: bool,
 }
 
 impl Bindings {
@@ -33,6 +39,9 @@ impl Bindings {
 
     fn bind(&mut self, name: &str) {
         self.bound.push(name.to_owned());
+        if !self.for_checkers {
+            self.at_run_time.insert(name.to_owned());
+        }
     }
 
     pub(super) fn statements(&mut self, body: &[Stmt]) {
@@ -65,7 +74,10 @@ impl Bindings {
                 self.statements(&stmt.orelse);
             }
             Stmt::If(stmt) => {
+                let outer = self.for_checkers;
+                self.for_checkers |= dotted(&stmt.test).is_some_and(|test| test.rsplit('.').next() == Some("TYPE_CHECKING"));
                 self.statements(&stmt.body);
+                self.for_checkers = outer;
                 for clause in &stmt.elif_else_clauses {
                     self.statements(&clause.body);
                 }

@@ -62,6 +62,13 @@ impl Lowering<'_> {
                 self.assign(&stmt.target, dst);
             }
             Stmt::AnnAssign(stmt) => {
+                let whole = if let Expr::Subscript(outer) = &*stmt.annotation { &outer.value } else { &stmt.annotation };
+                let of_class = dotted(whole).is_some_and(|name| name.rsplit('.').next() == Some("ClassVar"));
+                if let Expr::Name(target) = &*stmt.target
+                    && !of_class
+                {
+                    self.annotate(target.id.as_str());
+                }
                 if let Some(value) = &stmt.value {
                     let src = self.expr(value);
                     self.assign(&stmt.target, src);

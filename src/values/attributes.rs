@@ -416,7 +416,11 @@ impl Engine<'_> {
         // Nothing in the program defines it.
         if text == "__call__" && self.has_base(class, models::CALLS_FORWARD) {
             let forward = self.intern("forward");
-            return self.class_lookup(class, after, forward, dst, receiver, from, op);
+            return match self.get(receiver) {
+                // An instance may have been given a `forward` of its own.
+                Object::Instance(..) if after.is_none() => self.load_attr(receiver, forward, dst, from, op),
+                _ => self.class_lookup(class, after, forward, dst, receiver, from, op),
+            };
         }
         if text == "apply" && receiver == NOBODY && self.is_autograd(class) {
             return self.add_object(dst, Object::Apply(class));

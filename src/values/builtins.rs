@@ -225,9 +225,6 @@ impl Engine<'_> {
                         self.copy(default, element);
                         self.copy(default, dst);
                     }
-                } else if let Some(key) = self.argument(call, 0) {
-                    // Whether the key is missing is decided when it arrives.
-                    self.subscribe(key, Use::DictMissing { call, owner });
                 }
             }
             (Builtin::Dict, "items") => {
@@ -283,9 +280,19 @@ impl Engine<'_> {
         }
     }
 
-    pub(super) fn dict_get(&mut self, call: u32, owner: ObjectId, key: ObjectId) {
+    /// `get`, `pop` and `setdefault` with the keys that are known now. Whether a key is missing is decided when it arrives.
+    pub(super) fn dict_get(&mut self, call: u32, owner: ObjectId) {
         let CallRecord { caller, op, dst, .. } = self.calls[call as usize].clone();
-        self.load_item(owner, &[key], dst, caller, op);
+        let Some(node) = self.argument(call, 0) else { return };
+        let keys = self.keys_in(node, Use::DictGet { call, owner });
+        self.load_item(owner, &keys, dst, caller, op);
+        let known = self.field(owner, Key::Keys);
+        if keys.iter().any(|key| !self.set(known).contains(key)) {
+            match self.argument(call, 1) {
+                Some(default) => self.copy(default, dst),
+                None => self.add_object(dst, Object::None),
+            }
+        }
     }
 
     // --- the framework table's functions that read values --------------------------------------------------------------------------

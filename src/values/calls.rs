@@ -378,9 +378,15 @@ impl Engine<'_> {
         if !self.defines(class, init) {
             self.record_target(call, Target::Class(scope));
             if self.dataclasses.contains(&class) {
+                let mut fields = self.dataclass_fields(class).into_iter();
                 for (passing, node) in record.args.iter() {
-                    if let Passing::Keyword(name) = passing {
-                        let field = self.field(instance, Key::Attr(Sym(*name)));
+                    let name = match passing {
+                        Passing::Keyword(name) => Some(Sym(*name)),
+                        Passing::Position => fields.next(),
+                        Passing::Star | Passing::DoubleStar => None,
+                    };
+                    if let Some(name) = name {
+                        let field = self.field(instance, Key::Attr(name));
                         self.copy(*node, field);
                     }
                 }
@@ -403,6 +409,22 @@ impl Engine<'_> {
                 self.call_with(call, node, args, junk, EdgeKind::Protocol);
             }
         }
+    }
+
+    /// Fields of a dataclass in the order of its `__init__`: those of the bases first.
+    fn dataclass_fields(&mut self, class: ObjectId) -> Vec<Sym> {
+        let mut fields = Vec::new();
+        for base in self.order(class).iter().rev() {
+            let Object::Class(scope, _) = self.get(*base) else { continue };
+            let module = self.program.module(self.program.module_of(scope));
+            for name in &self.program.scope(scope).annotated {
+                let name = module.sym(*name);
+                if !fields.contains(&name) {
+                    fields.push(name);
+                }
+            }
+        }
+        fields
     }
 
     pub(super) fn add_members(&mut self, class: ObjectId, dst: NodeId) {

@@ -56,6 +56,8 @@ pub struct Engine<'p> {
     pub(super) extended: FxHashMap<(Sym, Sym), Sym>,
     /// Number of items of sequences that no literal wrote.
     pub(super) lengths: FxHashMap<ObjectId, i64>,
+    /// Items of tuples that are used as keys, with what is done again when they grow.
+    pub(super) watched: FxHashSet<((u32, u32), NodeId)>,
     /// Nodes of items that something was stored in; reading a key does not make it one.
     pub(super) stored_items: FxHashSet<NodeId>,
     pub(super) iterated: FxHashSet<(InstanceId, u32, NodeId, ObjectId)>,
@@ -120,6 +122,7 @@ impl<'p> Engine<'p> {
             externals: FxHashMap::default(),
             extended: FxHashMap::default(),
             lengths: FxHashMap::default(),
+            watched: FxHashSet::default(),
             stored_items: FxHashSet::default(),
             iterated: FxHashSet::default(),
             calls: Vec::new(),
@@ -229,8 +232,10 @@ impl<'p> Engine<'p> {
 
     /// Delivers the objects `from..to` of a node; to what reads the whole node anyway, only one.
     fn deliver_range(&mut self, what: Use, node: NodeId, from: u32, to: u32) {
-        let reads_all =
-            matches!(what, Use::Again(..) | Use::Again2(..) | Use::AgainCall(_) | Use::MethodType { .. } | Use::StringMethod { .. });
+        let reads_all = matches!(
+            what,
+            Use::Again(..) | Use::Again2(..) | Use::AgainCall(_) | Use::MethodType { .. } | Use::StringMethod { .. } | Use::DictGet { .. }
+        );
         for at in if reads_all && from < to { to - 1..to } else { from..to } {
             let object = self.nodes[node.0 as usize].set[at as usize];
             self.deliver(what, object);
@@ -521,17 +526,7 @@ impl<'p> Engine<'p> {
                 }
             }
             Use::StringMethod { call, name, owner } => self.string_method(call, name, owner),
-            Use::DictGet { call, owner } => self.dict_get(call, owner, object),
-            Use::DictMissing { call, owner } => {
-                let keys = self.field(owner, Key::Keys);
-                if !self.set(keys).contains(&object) {
-                    let dst = self.calls[call as usize].dst;
-                    match self.argument(call, 1) {
-                        Some(default) => self.copy(default, dst),
-                        None => self.add_object(dst, Object::None),
-                    }
-                }
-            }
+            Use::DictGet { call, owner } => self.dict_get(call, owner),
             Use::Partial { call } => self.make_partial(call, object),
             Use::MethodType { function, receiver, dst } => self.bind_methods(function, receiver, dst),
             Use::ImportNamed(call) => self.import_one(call, object),

@@ -129,6 +129,8 @@ impl Engine<'_> {
 
     fn binary(&mut self, a: ObjectId, op: Operator, b: ObjectId, dst: NodeId, inst: super::object::InstanceId, op_index: u32) {
         let decided = match op {
+            Operator::Is if self.is_single(a) && self.is_single(b) => Some(a == b),
+            Operator::IsNot if self.is_single(a) && self.is_single(b) => Some(a != b),
             Operator::Is | Operator::Eq => self.same(a, b),
             Operator::IsNot | Operator::NotEq => self.same(a, b).map(|same| !same),
             Operator::In => self.contains(b, a),
@@ -197,6 +199,12 @@ impl Engine<'_> {
                 let all = self.field(container, super::graph::Key::All);
                 let items = self.set(all).to_vec();
                 self.member_of(&items, member)
+            }
+            (Object::External(name), Object::Str(variable)) if self.text(name) == "os.environ" => {
+                match self.assumptions.environment.get(self.text(variable))? {
+                    super::graph::Known::None => Some(false),
+                    _ => Some(true),
+                }
             }
             (Object::Dict(..), _) => {
                 let keys = self.field(container, super::graph::Key::Keys);

@@ -235,10 +235,6 @@ pub(super) enum Use {
         call: u32,
         owner: ObjectId,
     },
-    DictMissing {
-        call: u32,
-        owner: ObjectId,
-    },
     Partial {
         call: u32,
     },

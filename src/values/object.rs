@@ -97,6 +97,8 @@ pub enum Object {
     Str(Sym),
     /// A tuple, list or set, by the operation that made it.
     Sequence(InstanceId, u32),
+    /// A tuple as a key: its items, written one after the other.
+    TupleKey(Sym),
     /// A dict, by the operation that made it.
     Dict(InstanceId, u32),
     /// A member of an enumeration.

@@ -6,6 +6,9 @@ use super::object::{InstanceId, Object, ObjectId, Reason};
 use crate::names::{GlobalScope, ModuleId, Sym};
 use crate::syntax::{Literal, NO_REG, NameId, OpKind, Passing};
 
+/// More combinations of the items of a tuple than this are not told apart as keys.
+const MAX_KEYS: usize = 32;
+
 impl Engine<'_> {
     /// Starts an operation in a running copy of its scope.
     pub(super) fn install(&mut self, inst: InstanceId, op_index: u32) {
@@ -417,7 +420,7 @@ impl Engine<'_> {
             OpKind::LoadItem { dst, obj, key } => {
                 let (obj, key, dst) = (self.reg(inst, *obj), self.reg(inst, *key), self.reg(inst, *dst));
                 let objects = self.set(obj).to_vec();
-                let keys = self.set(key).to_vec();
+                let keys = self.keys_in(key, Use::Again(inst, op_index));
                 for object in objects {
                     self.load_item(object, &keys, dst, inst, op_index);
                 }
@@ -425,7 +428,7 @@ impl Engine<'_> {
             OpKind::StoreItem { obj, key, src } => {
                 let (obj, key, src) = (self.reg(inst, *obj), self.reg(inst, *key), self.reg(inst, *src));
                 let objects = self.set(obj).to_vec();
-                let keys = self.set(key).to_vec();
+                let keys = self.keys_in(key, Use::Again(inst, op_index));
                 for object in objects {
                     self.store_item(object, &keys, src, inst, op_index);
                 }
@@ -452,7 +455,7 @@ impl Engine<'_> {
             OpKind::Dict { dst: _, items } => {
                 let object = self.object(Object::Dict(inst, op_index));
                 for (key, value) in items.iter().filter(|(key, _)| *key != NO_REG) {
-                    let keys = self.set(self.reg(inst, *key)).to_vec();
+                    let keys = self.keys_in(self.reg(inst, *key), Use::Again(inst, op_index));
                     let value = self.reg(inst, *value);
                     self.store_item(object, &keys, value, inst, op_index);
                 }
@@ -552,18 +555,75 @@ impl Engine<'_> {
         }
     }
 
+    /// Keys that a node holds. A tuple stands for what its items may be, and `again` is done when one of them grows.
+    pub(super) fn keys_in(&mut self, node: NodeId, again: Use) -> Vec<ObjectId> {
+        let mut out = Vec::new();
+        for object in self.set(node).to_vec() {
+            match self.length(object) {
+                Some(length) if matches!(self.get(object), Object::Sequence(..)) => {
+                    let items: Vec<NodeId> = (0..length)
+                        .map(|at| {
+                            let at = self.object(Object::Int(at));
+                            self.field(object, Key::Item(at))
+                        })
+                        .collect();
+                    for item in &items {
+                        if self.watched.insert((again_place(again), *item)) {
+                            self.subscribe(*item, again);
+                        }
+                    }
+                    out.extend(self.tuple_keys(object, &items));
+                }
+                _ => out.push(object),
+            }
+        }
+        out
+    }
+
+    /// A tuple as keys, one for each combination of its items; itself if there are too many or one cannot be a key.
+    fn tuple_keys(&mut self, tuple: ObjectId, items: &[NodeId]) -> Vec<ObjectId> {
+        let mut texts = vec![String::new()];
+        for item in items {
+            let objects = self.set(*item).to_vec();
+            if objects.len() * texts.len() > MAX_KEYS || objects.iter().any(|object| !self.is_key(*object)) {
+                return vec![tuple];
+            }
+            texts = objects.iter().flat_map(|object| texts.iter().map(move |text| format!("{text}{},", object.0))).collect();
+        }
+        let keys: Vec<Sym> = texts.iter().map(|text| self.intern(text)).collect();
+        keys.into_iter().map(|key| self.object(Object::TupleKey(key))).collect()
+    }
+
+    /// Whether an object is an instance that is made once: by a statement of a module's body.
+    pub(super) fn is_single(&self, object: ObjectId) -> bool {
+        let Object::Instance(_, site) = self.get(object) else { return false };
+        let place = self.site_places.get((site as usize).wrapping_sub(1));
+        place.is_some_and(|(scope, op)| {
+            let facts = self.program.scope(*scope);
+            let mut at = facts.ops[*op as usize].cond;
+            let mut repeated = facts.kind != crate::syntax::ScopeKind::Module;
+            while at != 0 && !repeated {
+                repeated = facts.conds[at as usize].kind == crate::syntax::CondKind::Maybe;
+                at = facts.conds[at as usize].parent;
+            }
+            !repeated
+        })
+    }
+
     /// A key that tells items apart.
     pub(super) fn is_key(&self, key: ObjectId) -> bool {
-        matches!(
-            self.get(key),
-            Object::Int(_)
-                | Object::Str(_)
-                | Object::Bool(_)
-                | Object::None
-                | Object::Member(..)
-                | Object::Class(..)
-                | Object::Function(..)
-        )
+        self.is_single(key)
+            || matches!(
+                self.get(key),
+                Object::Int(_)
+                    | Object::TupleKey(_)
+                    | Object::Str(_)
+                    | Object::Bool(_)
+                    | Object::None
+                    | Object::Member(..)
+                    | Object::Class(..)
+                    | Object::Function(..)
+            )
     }
 
     pub(super) fn load_item(&mut self, object: ObjectId, keys: &[ObjectId], dst: NodeId, inst: InstanceId, op: u32) {
@@ -693,5 +753,14 @@ impl Engine<'_> {
             }
             _ => {}
         }
+    }
+}
+
+/// What is done again, as a key.
+const fn again_place(again: Use) -> (u32, u32) {
+    match again {
+        Use::Again(inst, op) => (inst.0, op),
+        Use::DictGet { call, owner } => (call, owner.0 | 1 << 31),
+        _ => (u32::MAX, u32::MAX),
     }
 }
