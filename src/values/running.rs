@@ -35,7 +35,7 @@ impl Engine<'_> {
                 let module = self.program.module(self.program.module_of(scope));
                 let facts = self.program.scope(scope);
                 let name = module.sym(facts.name);
-                if !named.contains(&name) || module.facts.name(facts.name).starts_with("__") {
+                if !named.contains(&name) && !(round == 0 && module.facts.name(facts.name).starts_with("__")) {
                     self.enter_unbound(scope);
                 }
             }
