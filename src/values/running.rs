@@ -16,51 +16,41 @@ impl Engine<'_> {
         self.settle();
     }
 
-    /// Enters functions that nothing known calls, with unknown arguments: first those that no other such function names, then the rest.
+    /// Enters functions that nothing known calls, with unknown arguments. Those that another such function names wait until it has run, and
+    /// special methods until nothing else is left: whoever calls them knows more about their arguments.
     pub fn run_uncalled(&mut self, wanted: impl Fn(ModuleId) -> bool) {
-        for round in 0..2 {
-            let mut open: Vec<GlobalScope> = Vec::new();
-            for at in 0..u32::try_from(self.program.scope_count()).unwrap_or(0) {
-                let scope = GlobalScope(at);
-                let facts = self.program.scope(scope);
-                let function = matches!(facts.kind, ScopeKind::Function | ScopeKind::Lambda);
-                let module = self.program.module_of(scope);
-                if function && self.module_instances.contains_key(&module) && wanted(module) && self.scope_instances[at as usize].is_empty()
-                {
-                    open.push(scope);
-                }
-            }
-            let named: FxHashSet<Sym> = if round == 0 { self.names_used_in(&open) } else { FxHashSet::default() };
-            for scope in open {
-                let module = self.program.module(self.program.module_of(scope));
-                let facts = self.program.scope(scope);
-                let name = module.sym(facts.name);
-                if !named.contains(&name) && !(round == 0 && module.facts.name(facts.name).starts_with("__")) {
-                    self.enter_unbound(scope);
-                }
-            }
-            self.settle();
-        }
-        // Functions defined inside functions that were just entered.
         loop {
+            let open = self.uncalled(&wanted);
+            let named = self.names_used_in(&open);
             let mut entered = false;
-            for at in 0..u32::try_from(self.program.scope_count()).unwrap_or(0) {
-                let scope = GlobalScope(at);
-                let kind = self.program.scope(scope).kind;
-                let module = self.program.module_of(scope);
-                if matches!(kind, ScopeKind::Function | ScopeKind::Lambda)
-                    && self.module_instances.contains_key(&module)
-                    && wanted(module)
-                    && self.scope_instances[at as usize].is_empty()
-                {
-                    entered |= self.enter_unbound(scope);
+            for scope in &open {
+                let module = self.program.module(self.program.module_of(*scope));
+                let name = self.program.scope(*scope).name;
+                if !named.contains(&module.sym(name)) && !module.facts.name(name).starts_with("__") {
+                    entered |= self.enter_unbound(*scope);
                 }
+            }
+            for scope in if entered { &[][..] } else { &open } {
+                entered |= self.enter_unbound(*scope);
             }
             if !entered {
-                break;
+                return;
             }
             self.settle();
         }
+    }
+
+    /// Functions of modules that run, of which no copy does.
+    fn uncalled(&self, wanted: &impl Fn(ModuleId) -> bool) -> Vec<GlobalScope> {
+        let all = (0..u32::try_from(self.program.scope_count()).unwrap_or(0)).map(GlobalScope);
+        all.filter(|scope| {
+            let module = self.program.module_of(*scope);
+            matches!(self.program.scope(*scope).kind, ScopeKind::Function | ScopeKind::Lambda)
+                && self.scope_instances[scope.0 as usize].is_empty()
+                && self.module_instances.contains_key(&module)
+                && wanted(module)
+        })
+        .collect()
     }
 
     fn names_used_in(&self, scopes: &[GlobalScope]) -> FxHashSet<Sym> {
