@@ -8,12 +8,17 @@
 //! when its test can come out that way, so that what the assumptions decide is never followed. Work is done in order of arrival from one queue,
 //! which the input alone determines: same input, same result.
 
+mod arguments;
 mod attributes;
 mod builtins;
 mod calls;
 mod engine;
 mod eval;
+mod frameworks;
 mod graph;
+mod imports;
+mod items;
+mod iteration;
 pub mod models;
 mod object;
 mod operations;
