@@ -1,15 +1,13 @@
 //! Arguments: how they are bound to parameters, spread, and made up where nobody is known to call.
 
-use std::rc::Rc;
-
-use super::engine::{Engine, NOBODY};
-use super::graph::{CallRecord, EdgeKind, Key, NodeId, Target, Use};
+use super::engine::Engine;
+use super::graph::{Key, NodeId, Use};
 use super::object::{InstanceId, Object, ObjectId, Reason};
 use crate::names::{GlobalScope, Sym};
 use crate::syntax::{ParamKind, Passing};
 
 impl Engine<'_> {
-    fn bind_arguments(&mut self, function: ObjectId, inst: InstanceId, args: &[(Passing, NodeId)], receiver: Option<ObjectId>) {
+    pub(super) fn bind_arguments(&mut self, function: ObjectId, inst: InstanceId, args: &[(Passing, NodeId)], receiver: Option<ObjectId>) {
         let program = self.program;
         let scope = self.instances[inst.0 as usize].scope;
         let module = program.module(program.module_of(scope));
@@ -96,7 +94,7 @@ impl Engine<'_> {
     }
 
     /// The tuple in a `*args` parameter.
-    fn rest(&mut self, inst: InstanceId, reg: u32) -> ObjectId {
+    pub(super) fn rest(&mut self, inst: InstanceId, reg: u32) -> ObjectId {
         let object = self.object(Object::Sequence(inst, u32::MAX));
         let node = self.reg(inst, reg);
         self.add(node, object);

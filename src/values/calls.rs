@@ -4,10 +4,9 @@ use std::rc::Rc;
 
 use super::engine::{Engine, MAX_CONTEXTS, NOBODY};
 use super::graph::{CallEdge, CallRecord, EdgeKind, Key, NodeId, Target, Unresolved, Use};
-use super::models::{self, Model};
-use super::object::{InstanceId, Object, ObjectId, Reason};
+use super::object::{InstanceId, Object, ObjectId};
 use crate::names::{GlobalScope, Sym};
-use crate::syntax::{ParamKind, Passing};
+use crate::syntax::Passing;
 
 /// Instances of one class from more allocation sites than this share one object.
 const MAX_SITES: usize = 24;
@@ -122,7 +121,7 @@ impl Engine<'_> {
         (site, outer)
     }
 
-    fn instantiate(&mut self, call: u32, class: ObjectId, scope: GlobalScope) {
+    pub(super) fn instantiate(&mut self, call: u32, class: ObjectId, scope: GlobalScope) {
         let record = self.calls[call as usize].clone();
         if self.is_enum(class) {
             if let Some(value) = self.argument(call, 0) {

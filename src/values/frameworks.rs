@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use super::engine::{Engine, NOBODY};
-use super::graph::{CallRecord, EdgeKind, Key, NodeId, Target, Use};
+use super::graph::{CallRecord, EdgeKind, NodeId, Target, Use};
 use super::models::{self, Model};
-use super::object::{InstanceId, Object, ObjectId, Reason};
-use crate::names::{GlobalScope, Sym};
-use crate::syntax::{ParamKind, Passing};
+use super::object::{Object, ObjectId, Reason};
+use crate::names::Sym;
+use crate::syntax::Passing;
 
 impl Engine<'_> {
-    fn apply_autograd(&mut self, call: u32, class: ObjectId) {
+    pub(super) fn apply_autograd(&mut self, call: u32, class: ObjectId) {
         let record = self.calls[call as usize].clone();
         let context = self.fresh();
         self.add_object(context, Object::Unknown(Reason::Opaque));
@@ -29,7 +29,7 @@ impl Engine<'_> {
         }
     }
 
-    fn apply_external(&mut self, call: u32, name: Sym) {
+    pub(super) fn apply_external(&mut self, call: u32, name: Sym) {
         let text = self.text(name).to_owned();
         let called = self.without_calls(name);
         self.record_target(call, Target::External(called));
@@ -89,7 +89,7 @@ impl Engine<'_> {
     }
 
     /// What a decorator or a modelled function does with its arguments.
-    fn decorate(&mut self, call: u32, model: Model, name: Sym) {
+    pub(super) fn decorate(&mut self, call: u32, model: Model, name: Sym) {
         let record = self.calls[call as usize].clone();
         let dst = record.dst;
         let first = self.argument(call, 0);

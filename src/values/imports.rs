@@ -7,7 +7,7 @@ use crate::names::{ModuleId, Sym};
 use crate::syntax::{NameId, OpKind, Passing};
 
 impl Engine<'_> {
-    fn resolve(&mut self, from: ModuleId, module: NameId, level: u32) -> Option<ModuleId> {
+    pub(super) fn resolve(&mut self, from: ModuleId, module: NameId, level: u32) -> Option<ModuleId> {
         let program = self.program;
         let here = program.module(from);
         let name = program.absolute(from, here.facts.name(module), level)?;
@@ -50,7 +50,7 @@ impl Engine<'_> {
     }
 
     /// Whether a module's body stores into `sys.modules`.
-    pub(super) fn replaces_itself(&self, module: ModuleId) -> bool {
+    fn replaces_itself(&self, module: ModuleId) -> bool {
         let program = self.program;
         let module = program.module(module);
         let Some(sys) = module.facts.names.iter().position(|name| name == "modules") else { return false };
@@ -59,7 +59,7 @@ impl Engine<'_> {
             && module.facts.names.iter().any(|name| name == "__name__")
     }
 
-    fn import(&mut self, from: ModuleId, name: NameId, top: bool, dst: NodeId) {
+    pub(super) fn import(&mut self, from: ModuleId, name: NameId, top: bool, dst: NodeId) {
         let program = self.program;
         let here = program.module(from);
         let name = here.facts.name(name);
@@ -69,7 +69,7 @@ impl Engine<'_> {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn import_from(&mut self, from: ModuleId, module: NameId, level: u32, name: Sym, dst: NodeId, inst: InstanceId, op: u32) {
+    pub(super) fn import_from(&mut self, from: ModuleId, module: NameId, level: u32, name: Sym, dst: NodeId, inst: InstanceId, op: u32) {
         let program = self.program;
         let here = program.module(from);
         let Some(base) = program.absolute(from, here.facts.name(module), level) else {
@@ -109,7 +109,7 @@ impl Engine<'_> {
     }
 
     /// Copies a name that a module binds, or gets from a star import, into `dst`; false if it does neither.
-    pub(super) fn module_name(&mut self, module: ModuleId, name: Sym, dst: NodeId, inst: InstanceId, op: u32) -> bool {
+    fn module_name(&mut self, module: ModuleId, name: Sym, dst: NodeId, inst: InstanceId, op: u32) -> bool {
         let program = self.program;
         let mut open = vec![module];
         let mut seen = Vec::new();

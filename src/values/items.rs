@@ -10,7 +10,7 @@ use crate::syntax::{OpKind, Passing};
 const MAX_KEYS: usize = 32;
 
 impl Engine<'_> {
-    fn single_int(&self, node: NodeId) -> Option<i64> {
+    pub(super) fn single_int(&self, node: NodeId) -> Option<i64> {
         match self.set(node) {
             [only] => match self.get(*only) {
                 Object::Int(value) => Some(value),
@@ -34,7 +34,7 @@ impl Engine<'_> {
     }
 
     /// Copies items `lower..upper` of a sequence to the start of another; unknown bounds give every item anywhere.
-    fn slice(&mut self, from: ObjectId, lower: Option<Option<i64>>, upper: Option<Option<i64>>, to: ObjectId) {
+    pub(super) fn slice(&mut self, from: ObjectId, lower: Option<Option<i64>>, upper: Option<Option<i64>>, to: ObjectId) {
         let length = self.length(from);
         let known = match (lower, upper, length) {
             (Some(lower), Some(upper), Some(length)) => {
@@ -60,7 +60,7 @@ impl Engine<'_> {
         }
     }
 
-    fn unpack(&mut self, object: ObjectId, index: u32, from_end: bool, dst: NodeId, inst: InstanceId, op: u32) {
+    pub(super) fn unpack(&mut self, object: ObjectId, index: u32, from_end: bool, dst: NodeId, inst: InstanceId, op: u32) {
         match self.get(object) {
             Object::Sequence(..) => {
                 let at = if from_end { self.length(object).map(|length| length - i64::from(index)) } else { Some(i64::from(index)) };
@@ -139,7 +139,7 @@ impl Engine<'_> {
     }
 
     /// A key that tells items apart.
-    pub(super) fn is_key(&self, key: ObjectId) -> bool {
+    fn is_key(&self, key: ObjectId) -> bool {
         self.is_single(key)
             || matches!(
                 self.get(key),

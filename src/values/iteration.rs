@@ -1,12 +1,8 @@
 //! Implicit protocol calls: iteration, contexts, await, raise.
 
-use std::rc::Rc;
-
-use super::engine::{Engine, NOBODY};
-use super::graph::{CallRecord, EdgeKind, Key, NodeId, Target, Use};
-use super::object::{InstanceId, Object, ObjectId, Reason};
-use crate::names::{GlobalScope, Sym};
-use crate::syntax::{ParamKind, Passing};
+use super::engine::Engine;
+use super::graph::{CallRecord, EdgeKind, Key, NodeId, Use};
+use super::object::{Object, ObjectId, Reason};
 
 impl Engine<'_> {
     /// One element of iterating over an object goes into the call's destination.

@@ -2,9 +2,9 @@
 
 use super::engine::Engine;
 use super::graph::{CallRecord, EdgeKind, Key, NodeId, Use};
-use super::object::{InstanceId, Object, ObjectId, Reason};
-use crate::names::{GlobalScope, ModuleId, Sym};
-use crate::syntax::{Literal, NO_REG, NameId, OpKind, Passing};
+use super::object::{InstanceId, Object, Reason};
+use crate::names::GlobalScope;
+use crate::syntax::{Literal, NO_REG, OpKind, Passing};
 
 impl Engine<'_> {
     /// Starts an operation in a running copy of its scope.
