@@ -219,12 +219,12 @@ impl Engine<'_> {
                 if let Some(key) = self.argument(call, 0) {
                     self.subscribe(key, Use::DictGet { call, owner });
                 }
-                if text == "setdefault" {
-                    if let Some(default) = self.argument(call, 1) {
-                        let element = self.element(owner);
-                        self.copy(default, element);
-                        self.copy(default, dst);
-                    }
+                if text == "setdefault"
+                    && let Some(default) = self.argument(call, 1)
+                {
+                    let element = self.element(owner);
+                    self.copy(default, element);
+                    self.copy(default, dst);
                 }
             }
             (Builtin::Dict, "items") => {
