@@ -57,7 +57,7 @@ pub struct GlobalOptions {
     /// Say less: findings and gaps only, without the summary.
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = EVERYWHERE)]
     pub quiet: bool,
-    /// Say more: every source with its revision, and what each stage took. Twice: every file too.
+    /// Say more: every source with its revision, and what each stage took. Twice: every file and every rule too.
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = EVERYWHERE)]
     pub verbose: u8,
     /// When to colour what is written to a terminal.

@@ -16,6 +16,7 @@ mod judge;
 mod outputs;
 #[path = "support/page.rs"]
 mod page;
+mod provenance;
 mod rules;
 mod shapes;
 mod support;

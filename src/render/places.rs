@@ -141,16 +141,19 @@ impl<'a> Places<'a> {
         let path = self.address(span.file);
         let Some(source) = self.source(span.file) else { return format!("{}:{line}", path.path()) };
         let page = source.repository.as_deref().and_then(host_path).filter(|place| place.starts_with("github.com/"));
+        // Elsewhere in a patched source lines are those of the commit.
+        let touched = source.patched_files.contains(&*text.path);
         match (page, source.commit.as_deref()) {
             _ if from_patch => format!("{}:{line}, a line that the companion patch adds", path.path()),
             (Some(place), Some(commit)) => {
                 let address = format!("https://{place}/blob/{commit}/{}", percent_encode(&inside(&text.path)));
-                if source.patched_tree.is_some() {
-                    format!("{address} (line {line} once the companion patch is applied)")
+                if touched {
+                    format!("{address} (line {line} once the companion patch is applied, which leaves this line as it is)")
                 } else {
                     format!("{address}#L{line}")
                 }
             }
+            _ if touched => format!("{}:{line}, a line that the companion patch leaves as it is", path.path()),
             _ => format!("{}:{line}", path.path()),
         }
     }

@@ -172,11 +172,12 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("unproven-evidence", unproven_evidence::check),
 ];
 
-/// Runs every check.
+/// Runs every check; `tell` gets the folder of each rule before it starts.
 #[must_use]
-pub fn run(context: &Context<'_>) -> Vec<Finding> {
+pub fn run(context: &Context<'_>, tell: &dyn Fn(&str)) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (_, check) in CHECKS {
+    for (slug, check) in CHECKS {
+        tell(slug);
         check(context, &mut findings);
     }
     findings

@@ -49,8 +49,14 @@ fn options(context: &Context<'_>, findings: &mut Vec<Finding>, scope: GlobalScop
             })
         };
         let at = u32::try_from(at).unwrap_or(u32::MAX);
+        let usual = |(passing, reg): &(Passing, Reg)| {
+            matches!(passing, Passing::Keyword(keyword) if code.facts.name(*keyword) == "allow_partial_load")
+                && usually(code, *reg, 8) == Some(true)
+        };
         let message = if given("allow_partial_load", true) {
             "partial"
+        } else if args.iter().any(usual) {
+            "unset"
         } else if code.read_name(*func) == Some("load_state_dict")
             && given("strict", false)
             && !is_used(code.scope, *dst)
@@ -62,6 +68,31 @@ fn options(context: &Context<'_>, findings: &mut Vec<Finding>, scope: GlobalScop
         };
         let span = context.span(scope, at);
         findings.push(Finding::new(rule("partial-checkpoint-load"), message, vec![function.clone()], span, function.clone()));
+    }
+}
+
+/// The value of a flag where nothing is set: the default of the lookup that it comes from.
+fn usually(code: Code<'_>, reg: Reg, depth: u32) -> Option<bool> {
+    let deeper = depth.checked_sub(1)?;
+    match code.maker(code.origin(reg))? {
+        OpKind::Not { src, .. } => usually(code, *src, deeper).map(|value| !value),
+        // A test of the flag parts it and joins it again.
+        OpKind::Phi(_, inputs) => {
+            let mut values = inputs.iter().map(|(src, _)| usually(code, *src, deeper));
+            let first = values.next()??;
+            values.all(|value| value == Some(first)).then_some(first)
+        }
+        OpKind::Call { func, args, .. } => {
+            let default = match (code.read_name(*func)?, args.as_ref()) {
+                ("getattr", [_, _, (Passing::Position, default)]) | ("get", [_, (Passing::Position, default)]) => *default,
+                _ => return None,
+            };
+            match code.maker(code.origin(default))? {
+                OpKind::Literal(_, Literal::Bool(value)) => Some(*value),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
 

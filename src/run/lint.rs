@@ -56,6 +56,8 @@ pub struct Opened {
 
 /// Is told what is being done next.
 pub type Stage = Box<dyn Fn(&str)>;
+/// What the name of a stage begins with that is one rule; the rule's folder follows.
+pub const RULE_STAGE: &str = "rule ";
 
 /// Finds and reads the profile.
 ///
@@ -332,7 +334,12 @@ impl Now {
     fn judged(self, earlier: Earlier<'_>, judging: &Judging<'_>, threads: usize) -> (Linted, Kept) {
         self.tell("resolving the routes");
         let Self { profile, label, loaded, roots, stage } = self;
-        let (linted, kept) = judged(&profile, label, loaded, roots, earlier, judging, threads);
+        let tell = |name: &str| {
+            if let Some(stage) = &stage {
+                stage(name);
+            }
+        };
+        let (linted, kept) = judged(&profile, label, loaded, roots, earlier, judging, threads, &tell);
         if let Some(stage) = stage {
             stage("");
         }
@@ -348,6 +355,7 @@ struct Kept {
 }
 
 /// The report on sources that were read, and what a later revision is compared with.
+#[allow(clippy::too_many_arguments, reason = "one judgement is described by all of these")]
 fn judged(
     profile: &Profile,
     label: String,
@@ -356,6 +364,7 @@ fn judged(
     earlier: Earlier<'_>,
     judging: &Judging<'_>,
     threads: usize,
+    tell: &dyn Fn(&str),
 ) -> (Linted, Kept) {
     let assumptions = assumptions(profile);
     let analysis = analyse(profile, &loaded, &assumptions);
@@ -391,7 +400,8 @@ fn judged(
         },
         environment: std::cell::OnceCell::new(),
     };
-    let mut findings = rules::run(&context);
+    let mut findings = rules::run(&context, &|slug| tell(&format!("{RULE_STAGE}{slug}")));
+    tell("judging the findings");
     let routes = changes::rows(&loaded, &analysis);
     let remembered = if matches!(earlier, Earlier::Itself) { Remembered::of(&context) } else { Remembered::default() };
     if let Earlier::Base(before) = &earlier {

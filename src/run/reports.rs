@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::error::RunError;
-use super::lint::{Linted, Opened};
+use super::lint::{Linted, Opened, RULE_STAGE};
 use crate::cli::{self, Cli, Color, Format};
 use crate::findings::Verdict;
 use crate::render::human::{Links, termcolor};
@@ -170,14 +170,19 @@ pub(super) fn follow(opened: &mut Opened, cli: &Cli) {
     if !verbose && !progress {
         return;
     }
+    let each_rule = cli.global.verbose > 1;
     let last: std::cell::RefCell<Option<(String, Instant)>> = std::cell::RefCell::new(None);
     opened.stage = Some(Box::new(move |stage| {
         let mut last = last.borrow_mut();
+        let stage = if !each_rule && stage.starts_with(RULE_STAGE) { "checking the rules" } else { stage };
+        if last.as_ref().is_some_and(|(name, _)| name == stage) {
+            return;
+        }
         if progress {
             // Back to the start of the line, and nothing of it is left at the end.
             let _ = write!(io::stderr(), "\r\x1b[K{stage}");
         } else if let Some((before, since)) = last.as_ref() {
-            let _ = writeln!(io::stderr(), "{before}: {:.2} s", since.elapsed().as_secs_f64());
+            let _ = writeln!(io::stderr(), "{before}: {:.3} s", since.elapsed().as_secs_f64());
         }
         *last = (!stage.is_empty()).then(|| (stage.to_owned(), Instant::now()));
     }));

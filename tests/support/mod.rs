@@ -79,6 +79,18 @@ pub fn lint_tree(files: &BTreeMap<String, String>, profile: &str) -> Linted {
     lint::lint(opened, &judging, 1).unwrap()
 }
 
+/// Makes a folder a repository whose first commit holds everything in it; gives the ids of the commit and of its tree.
+pub fn commit(folder: &Path) -> (String, String) {
+    let repository = git2::Repository::init(folder).unwrap();
+    let mut index = repository.index().unwrap();
+    index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).unwrap();
+    index.write().unwrap();
+    let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
+    let author = git2::Signature::new("x", "x@example.invalid", &git2::Time::new(0, 0)).unwrap();
+    let id = repository.commit(Some("HEAD"), &author, &author, "base", &tree, &[]).unwrap();
+    (id.to_string(), tree.id().to_string())
+}
+
 /// Lints a tree, with its profile in it, against another tree that was committed before.
 pub fn lint_against(before: &BTreeMap<String, String>, old: &str, now: &BTreeMap<String, String>, profile: &str) -> Linted {
     let folder = tempfile::tempdir().unwrap();
@@ -92,13 +104,7 @@ pub fn lint_against(before: &BTreeMap<String, String>, old: &str, now: &BTreeMap
         std::fs::write(at.join("rlk-lint.toml"), profile.replace("path = \"src\"", "path = \".\"")).unwrap();
     };
     write(before, old);
-    let repository = git2::Repository::init(&at).unwrap();
-    let mut index = repository.index().unwrap();
-    index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).unwrap();
-    index.write().unwrap();
-    let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
-    let author = git2::Signature::new("x", "x@example.invalid", &git2::Time::new(0, 0)).unwrap();
-    repository.commit(Some("HEAD"), &author, &author, "base", &tree, &[]).unwrap();
+    commit(&at);
     write(now, profile);
     let request = Request { profile: Some(at.join("rlk-lint.toml")), diff_base: Some("HEAD".to_owned()), ..Request::default() };
     let opened = lint::open(&request).unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));

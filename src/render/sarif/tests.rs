@@ -345,9 +345,13 @@ fn a_companion_without_address_or_commit_still_has_a_place() {
 fn a_patched_companion_says_that_its_lines_have_moved() {
     let mut sample = sample();
     sample.info.sources[0].patched_tree = Some("4".repeat(40));
+    let second = |log: &Value| results(log)[1]["message"]["text"].as_str().unwrap().to_owned();
+    let elsewhere = second(&rendered("patched elsewhere", &sample, Options::default()));
+    assert!(elsewhere.ends_with("gemm.py#L2."), "{elsewhere}");
+    sample.info.sources[0].patched_files.insert("rl_engine/gemm.py".into());
     let log = rendered("patched", &sample, Options::default());
     let text = |at: usize| results(&log)[at]["message"]["text"].as_str().unwrap().to_owned();
-    assert!(text(1).ends_with("gemm.py (line 2 once the companion patch is applied)."), "{}", text(1));
+    assert!(text(1).ends_with("gemm.py (line 2 once the companion patch is applied, which leaves this line as it is)."), "{}", text(1));
     assert!(text(2).ends_with("gemm.py:3, a line that the companion patch adds."), "{}", text(2));
     assert_eq!(run_of(&log)["versionControlProvenance"][1]["properties"]["patchedTree"], "4".repeat(40));
 }
