@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::dataflow::{Flow, Names, Side, Spread, method, score_seeds, score_side};
+use super::dataflow::{FORM, Flow, Names, Side, Spread, method, score_seeds, score_side};
 use super::{Context, rule};
 use crate::findings::{Finding, Related};
 use crate::names::{GlobalScope, ModuleId};
@@ -11,9 +11,6 @@ use crate::sources::FileKind;
 use crate::syntax::shell::{self, HoleKind, Script, Word};
 use crate::syntax::{CondId, CondKind, Literal, NO_REG, OpKind, Passing, Reg};
 use crate::text::Span;
-
-/// Calls that look at the form of a value and not at its numbers.
-const FORM: [&str; 8] = ["zeros_like", "ones_like", "empty_like", "full_like", "len", "isinstance", "type", "enumerate"];
 
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
     let names = Names::new(context.program);

@@ -149,7 +149,9 @@ impl Reader<'_> {
             for (op, callee, strictness, left, right, tolerances) in found {
                 let both = |flow: &Flow| flow.holds(left) && flow.holds(right);
                 let crossed = |a: &Flow, b: &Flow| (a.holds(left) && b.holds(right)) || (b.holds(left) && a.holds(right));
-                let sides = if both(&of_family) {
+                let sides = if both(&of_family) && strictness == Strictness::Tolerant && self.changes_environment(scope) {
+                    Sides::Reference
+                } else if both(&of_family) {
                     Sides::Family
                 } else if crossed(&rollout, &training) && !both(&rollout) && !both(&training) {
                     Sides::Scores
@@ -264,7 +266,32 @@ impl Reader<'_> {
                 seeds.push(dst);
             }
         }
-        Flow::from(self.names, scope, seeds, Spread::Computed, &|_| false)
+        // What is computed with a result is another number: that a gradient scales with the loss, say, is no claim about bits.
+        Flow::from(self.names, scope, seeds, Spread::Computed, &|kind| matches!(kind, OpKind::Binary { .. }))
+    }
+
+    /// Whether a function, or one inside it, sets variables of the environment: it then compares two ways of computing, each with its own order of
+    /// additions.
+    fn changes_environment(&self, scope: GlobalScope) -> bool {
+        let facts = &self.context.program.module(self.module).facts;
+        let within = |other: GlobalScope| {
+            let mut at = other;
+            while at != scope {
+                let parent = self.context.program.global_scope(self.module, self.context.program.scope(at).parent);
+                if parent == at {
+                    return false;
+                }
+                at = parent;
+            }
+            true
+        };
+        self.scopes().filter(|other| within(*other)).any(|scope| {
+            self.context.program.scope(scope).ops.iter().any(|op| match &op.kind {
+                OpKind::LoadAttr { name, .. } => matches!(facts.name(*name), "setenv" | "delenv" | "putenv"),
+                OpKind::StoreItem { obj, .. } => self.names.is_one_of(scope, *obj, &["os.environ"]),
+                _ => false,
+            })
+        })
     }
 
     /// Parameters, of this or an enclosing function, that a register may be.

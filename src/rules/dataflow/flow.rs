@@ -42,6 +42,24 @@ const SAME: [&str; 16] = [
     "copy",
 ];
 
+/// Calls that look at the form of a value and not at its numbers.
+pub(crate) const FORM: [&str; 14] = [
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "full_like",
+    "rand_like",
+    "randn_like",
+    "new_zeros",
+    "new_ones",
+    "new_empty",
+    "new_full",
+    "len",
+    "isinstance",
+    "type",
+    "enumerate",
+];
+
 impl Flow {
     /// Whether a register carries the value.
     pub(crate) fn holds(&self, reg: Reg) -> bool {
@@ -105,8 +123,8 @@ impl Flow {
                     self.regs.insert(obj);
                 }
                 match spread {
-                    Spread::Computed => given || of_receiver,
-                    Spread::Alias => (given || of_receiver) && same(names, scope, *func),
+                    Spread::Computed => (given || of_receiver) && !named(names, scope, *func, &FORM[..13]),
+                    Spread::Alias => (given || of_receiver) && named(names, scope, *func, &SAME),
                 }
             }
             _ => false,
@@ -117,11 +135,11 @@ impl Flow {
     }
 }
 
-/// Whether what a function gives is what it was given.
-fn same(names: &Names<'_>, scope: GlobalScope, func: Reg) -> bool {
+/// Whether a function has one of some names, whatever it is looked up in.
+fn named(names: &Names<'_>, scope: GlobalScope, func: Reg, list: &[&str]) -> bool {
     names.defined_by(scope, func).iter().any(|kind| {
         let module = &names.program.module(names.program.module_of(scope)).facts;
-        matches!(kind, OpKind::LoadAttr { name, .. } | OpKind::LoadGlobal(_, name) if SAME.contains(&module.name(*name)))
+        matches!(kind, OpKind::LoadAttr { name, .. } | OpKind::LoadGlobal(_, name) if list.contains(&module.name(*name)))
     })
 }
 

@@ -11,7 +11,7 @@ mod scores;
 
 pub(super) use comparisons::{Sides, Strictness, collect as comparisons};
 pub(super) use family::{Operators, short_names};
-pub(super) use flow::{Flow, Spread, method};
+pub(super) use flow::{FORM, Flow, Spread, method};
 pub(super) use names::Names;
 pub(super) use scores::{Side, score_seeds, score_side};
 
