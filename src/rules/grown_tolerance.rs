@@ -1,6 +1,6 @@
 //! RLK311: a tolerance that lets more through than in the base revision.
 
-use super::dataflow::{Strictness, comparisons};
+use super::dataflow::Strictness;
 use super::{Context, rule};
 use crate::findings::Finding;
 use crate::text::Span;
@@ -36,13 +36,13 @@ pub struct Tolerance {
 /// Every tolerance by which a result of a family is judged, accuracy checks included, in order of place.
 pub(super) fn tolerances(context: &Context<'_>) -> Vec<Tolerance> {
     let mut out: Vec<Tolerance> = Vec::new();
-    for found in comparisons(context).into_iter().filter(|found| found.strictness == Strictness::Tolerant) {
+    for found in context.comparisons().iter().filter(|found| found.strictness == Strictness::Tolerant) {
         let path = context.program.module(context.program.module_of(found.scope)).path.clone();
         let symbol = context.program.qualified(found.scope);
         let same = |other: &&Tolerance| other.path == path && other.symbol == symbol && other.callee == found.callee;
         let place = out.iter().filter(same).count();
         let span = context.span(found.scope, found.op);
-        out.push(Tolerance { path, symbol, callee: found.callee, place, rtol: found.rtol, atol: found.atol, span });
+        out.push(Tolerance { path, symbol, callee: found.callee.clone(), place, rtol: found.rtol.clone(), atol: found.atol.clone(), span });
     }
     out
 }

@@ -125,6 +125,8 @@ pub struct Context<'a> {
     pub calls: BTreeMap<(GlobalScope, u32), BTreeSet<Target>>,
     /// What the base revision had; `None` without one.
     pub before: Option<&'a Remembered>,
+    /// Comparisons of results, made when the first rule asks.
+    pub(crate) comparisons: OnceCell<Vec<dataflow::Comparison>>,
     /// Variables on the routes, made when the first rule asks.
     pub environment: OnceCell<environment::Environment>,
 }
@@ -215,6 +217,11 @@ impl Context<'_> {
             calls.entry((engine.scope_of(edge.caller), edge.op)).or_default().insert(edge.target);
         }
         calls
+    }
+
+    /// Comparisons that matter to the contract; computed once.
+    fn comparisons(&self) -> &[dataflow::Comparison] {
+        self.comparisons.get_or_init(|| dataflow::comparisons(self))
     }
 
     /// Scopes of production code that run, in order.

@@ -1,11 +1,11 @@
 //! RLK303: a tolerance where the contract demands equal bits.
 
-use super::dataflow::{Sides, Strictness, comparisons};
+use super::dataflow::{Sides, Strictness};
 use super::{Context, rule};
 use crate::findings::Finding;
 
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
-    for found in comparisons(context) {
+    for found in context.comparisons() {
         let key = match found.sides {
             Sides::Family => "family",
             Sides::Scores => "scores",
@@ -13,7 +13,7 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
         };
         if found.strictness == Strictness::Tolerant && !found.bits {
             let symbol = context.program.qualified(found.scope);
-            let arguments = vec![found.callee, found.rtol, found.atol];
+            let arguments = vec![found.callee.clone(), found.rtol.clone(), found.atol.clone()];
             findings.push(Finding::new(rule("relaxed-tolerance"), key, arguments, context.span(found.scope, found.op), symbol));
         }
     }

@@ -1,11 +1,11 @@
 //! RLK304: equality of values where the contract demands equal bytes.
 
-use super::dataflow::{Sides, Strictness, comparisons};
+use super::dataflow::{Sides, Strictness};
 use super::{Context, rule};
 use crate::findings::Finding;
 
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
-    for found in comparisons(context) {
+    for found in context.comparisons() {
         if found.strictness != Strictness::Values || found.bits {
             continue;
         }
@@ -17,7 +17,7 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
             Sides::Product | Sides::Reference => continue,
         };
         let symbol = context.program.qualified(found.scope);
-        findings.push(Finding::new(rule("value-equality"), key, vec![found.callee], context.span(found.scope, found.op), symbol));
+        findings.push(Finding::new(rule("value-equality"), key, vec![found.callee.clone()], context.span(found.scope, found.op), symbol));
     }
 }
 

@@ -398,6 +398,7 @@ fn judged(
             Earlier::Base(before) => Some(&before.remembered),
             _ => None,
         },
+        comparisons: std::cell::OnceCell::new(),
         environment: std::cell::OnceCell::new(),
     };
     let mut findings = rules::run(&context, &|slug| tell(&format!("{RULE_STAGE}{slug}")));

@@ -9,6 +9,7 @@ mod flow;
 mod names;
 mod scores;
 
+pub(crate) use comparisons::Comparison;
 pub(super) use comparisons::{Sides, Strictness, collect as comparisons};
 pub(super) use family::{Operators, short_names};
 pub(super) use flow::{FORM, Flow, Spread, method};
