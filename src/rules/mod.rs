@@ -125,6 +125,8 @@ pub struct Context<'a> {
     pub calls: BTreeMap<(GlobalScope, u32), BTreeSet<Target>>,
     /// What the base revision had; `None` without one.
     pub before: Option<&'a Remembered>,
+    /// Scopes beside those that lead to a kernel, made when the first rule asks.
+    pub on_route: OnceCell<BTreeSet<GlobalScope>>,
     /// Comparisons of results, made when the first rule asks.
     pub(crate) comparisons: OnceCell<Vec<dataflow::Comparison>>,
     /// Variables on the routes, made when the first rule asks.
@@ -281,15 +283,15 @@ impl Context<'_> {
 
     /// Whether a scope is on a route of the family: it leads to a kernel, is called on the way, or is the body of such a module.
     fn on_route(&self, scope: GlobalScope) -> bool {
-        let holds = |scope: GlobalScope| self.routes.iter().any(|routes| routes.reach.holds(scope));
-        if holds(scope) {
-            return true;
-        }
-        if self.program.scope(scope).kind == crate::syntax::ScopeKind::Module {
-            let module = self.program.module_of(scope);
-            return self.routes.iter().any(|routes| routes.reach.towards.keys().any(|held| self.program.module_of(*held) == module));
-        }
-        self.calls.iter().any(|((caller, _), targets)| targets.contains(&Target::Scope(scope)) && holds(*caller))
+        let ways = self.on_route.get_or_init(|| {
+            let holds = |scope: GlobalScope| self.routes.iter().any(|routes| routes.reach.holds(scope));
+            let held = self.routes.iter().flat_map(|routes| routes.reach.towards.keys().copied());
+            let called = self.calls.iter().filter(|((caller, _), _)| holds(*caller)).flat_map(|(_, targets)| targets);
+            let called = called.filter_map(|target| if let Target::Scope(scope) = target { Some(*scope) } else { None });
+            let bodies = held.map(|scope| self.program.global_scope(self.program.module_of(scope), 0));
+            bodies.chain(called).collect()
+        });
+        ways.contains(&scope) || self.routes.iter().any(|routes| routes.reach.holds(scope))
     }
 
     fn shown(&self, target: Target) -> String {

@@ -398,6 +398,7 @@ fn judged(
             Earlier::Base(before) => Some(&before.remembered),
             _ => None,
         },
+        on_route: std::cell::OnceCell::new(),
         comparisons: std::cell::OnceCell::new(),
         environment: std::cell::OnceCell::new(),
     };
