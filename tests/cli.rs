@@ -140,6 +140,18 @@ fn a_patch_with_another_digest_is_reported() {
 }
 
 #[test]
+fn verbose_says_what_the_rules_took_and_twice_what_each_took() {
+    let (folder, _) = pinned(&[("kernels.py", KERNELS), ("serve.py", SERVE)]);
+    let told = |flag: &str| run(folder.path(), &["check", flag]).err;
+    let (once, twice) = (told("-v"), told("-vv"));
+    assert_eq!(once.matches("checking the rules: ").count(), 1, "{once}");
+    assert!(
+        !once.contains("silent-fallback") && twice.contains("rule silent-fallback: ") && twice.contains("rule pinned-field: "),
+        "{twice}"
+    );
+}
+
+#[test]
 fn python_that_does_not_parse_is_reported() {
     let (folder, _) = pinned(&[("kernels.py", KERNELS), ("broken.py", "from kernels import det_gemm\ndef f(:\n    det_gemm(1, 2)\n")]);
     let ran = run(folder.path(), &["check"]);
