@@ -77,6 +77,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// List every callsite, binding and route, as the inventory that RFC #581 asks for.
     Inventory(InventoryArgs),
+    /// List the sources of a profile: which are there, and at which commit of which repository the others are to be had.
+    Sources(SourcesArgs),
     /// Show the chains from entry points to a function, or from a line on to kernels.
     Trace(TraceArgs),
     /// Compare the routes of two revisions of one source.
@@ -269,6 +271,20 @@ pub struct InventoryArgs {
     pub output: Option<PathBuf>,
 }
 
+/// Arguments of `sources`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "One line per source, with tabs between: id, `there` or `missing`, commit, repository. `-` stands for what the profile does not say."
+)]
+pub struct SourcesArgs {
+    /// Format of the list.
+    #[arg(long, value_enum, default_value_t = ListFormat::Human, help_heading = REPORT)]
+    pub format: ListFormat,
+    /// What is read.
+    #[command(flatten)]
+    pub analysis: AnalysisOptions,
+}
+
 /// Arguments of `trace`.
 #[derive(Args, Clone, Debug)]
 pub struct TraceArgs {
@@ -336,9 +352,15 @@ pub struct InitArgs {
     /// Where to write the profile; `-` is standard output. By default `rlk-lint.toml` in the checkout.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Replace a profile that is there.
+    /// Replace files that are there.
     #[arg(long)]
     pub force: bool,
+    /// Write a GitHub workflow for the checkout as well. A profile that is there stays.
+    #[arg(long, conflicts_with = "output")]
+    pub github: bool,
+    /// Write a GitLab job for the checkout as well. A profile that is there stays.
+    #[arg(long, conflicts_with = "output")]
+    pub gitlab: bool,
 }
 
 /// Arguments of `explain`.

@@ -253,6 +253,57 @@ fn init_writes_a_profile_that_check_takes() {
 }
 
 #[test]
+fn init_writes_pipelines_and_keeps_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkout = checkout(folder.path());
+    std::fs::write(checkout.join("rlk-lint.toml"), "# mine\n").unwrap();
+    let ran = run(&checkout, &["init", "--github", "--gitlab"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(checkout.join("rlk-lint.toml")).unwrap(), "# mine\n");
+    let workflow = std::fs::read_to_string(checkout.join(".github/workflows/rlk-lint.yml")).unwrap();
+    assert!(workflow.contains(concat!("uses: RL-Align/rlk-lint@v", env!("CARGO_PKG_VERSION"))), "{workflow}");
+    let job = std::fs::read_to_string(checkout.join(".gitlab/rlk-lint.yml")).unwrap();
+    assert!(job.contains(concat!("--tag v", env!("CARGO_PKG_VERSION"), " ")) && !job.contains("{{"), "{job}");
+    assert!(ran.err.contains("kept") && ran.err.contains("include: .gitlab/rlk-lint.yml"), "{}", ran.err);
+
+    // A workflow that is there is not replaced unasked, and then nothing else is written either.
+    std::fs::write(checkout.join(".github/workflows/rlk-lint.yml"), "mine").unwrap();
+    std::fs::remove_file(checkout.join("rlk-lint.toml")).unwrap();
+    let again = run(&checkout, &["init", "--github"]);
+    assert!(again.code == Some(2) && again.err.contains("rlk-lint.yml exists already"), "{}", again.err);
+    assert!(!checkout.join("rlk-lint.toml").exists());
+    let forced = run(&checkout, &["init", "--github", "--force"]);
+    assert_eq!(forced.code, Some(0), "{}", forced.err);
+    assert!(checkout.join("rlk-lint.toml").exists());
+
+    let nowhere = run(&checkout, &["init", "no/such/folder", "--github"]);
+    assert!(nowhere.code == Some(4) && nowhere.err.contains("no/such/folder") && !checkout.join("no").exists(), "{}", nowhere.err);
+}
+
+#[test]
+fn sources_are_listed_with_what_is_missing() {
+    let (folder, first) = pinned(&[("kernels.py", KERNELS)]);
+    let lost = "0123456789012345678901234567890123456789";
+    let text = std::fs::read_to_string(folder.path().join("rlk-lint.toml")).unwrap();
+    let more =
+        format!("\n[[source]]\nid = \"far\"\nrepository = \"https://example.invalid/far\"\ncommit = \"{lost}\"\nrole = \"rollout\"\n");
+    let unknown = "\n[[source]]\nid = \"vague\"\nrole = \"training\"\n";
+    std::fs::write(folder.path().join("rlk-lint.toml"), format!("{text}{more}{unknown}")).unwrap();
+    let ran = run(folder.path(), &["sources"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].starts_with("tree\tthere\t") && lines[0].contains(&first.commit.to_string()), "{}", ran.out);
+    assert_eq!(lines[1..], [format!("far\tmissing\t{lost}\thttps://example.invalid/far").as_str(), "vague\tmissing\t-\t-"]);
+    // A repository that does not have the commit is not the source.
+    let at = format!("far={}", folder.path().join("tree.git").display());
+    assert!(run(folder.path(), &["sources", "--source", &at]).out.contains("far\tmissing"));
+    let json: serde_json::Value = serde_json::from_str(&run(folder.path(), &["sources", "--format", "json"]).out).unwrap();
+    assert_eq!((&json[1]["id"], &json[1]["state"], &json[2]["commit"]), (&"far".into(), &"missing".into(), &serde_json::Value::Null));
+    let wrong = run(folder.path(), &["sources", "--source", "other=."]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("other"), "{}", wrong.err);
+}
+
+#[test]
 fn routes_are_listed_traced_and_drawn() {
     let (folder, _) = pinned(&[("kernels.py", KERNELS), ("serve.py", SERVE)]);
     let ran = run(folder.path(), &["inventory", "--format", "md"]);

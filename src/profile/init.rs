@@ -40,6 +40,22 @@ pub struct CheckoutFacts {
     pub pins: Vec<(String, String)>,
 }
 
+/// Where a GitHub workflow that runs the action lies in a checkout, and its text.
+#[must_use]
+pub fn github_workflow() -> (&'static str, String) {
+    (".github/workflows/rlk-lint.yml", of_this_version(include_str!("init/github.yml")))
+}
+
+/// Where a GitLab job lies in a checkout, and its text. The checkout's own pipeline has to include it.
+#[must_use]
+pub fn gitlab_job() -> (&'static str, String) {
+    (".gitlab/rlk-lint.yml", of_this_version(include_str!("init/gitlab.yml")))
+}
+
+fn of_this_version(template: &str) -> String {
+    template.replace("{{version}}", env!("CARGO_PKG_VERSION"))
+}
+
 /// The text of a commented profile for a checkout. It parses, given the same `sources.json` files.
 #[must_use]
 pub fn profile_text(facts: &CheckoutFacts) -> String {

@@ -10,12 +10,11 @@ use super::changes::{self, RouteChange};
 use super::error::RunError;
 use super::inventory::inventory;
 use super::lint::{self, Judging, Linted, Request};
-use super::reports;
 use super::{analyse, analyse_all, assumptions, snippets};
+use super::{reports, setup};
 use crate::catalog::{RULES, RuleMeta};
 use crate::cli::{self, Cli, Command, GraphFormat, InventoryFormat, ListFormat, TraceTarget};
 use crate::findings::Verdict;
-use crate::profile::init::{CheckoutFacts, KNOWN_PACKAGES, profile_text};
 use crate::render::output;
 use crate::routes::callgraph;
 use crate::routes::{Callsite, Hop};
@@ -88,6 +87,7 @@ fn run(cli: &Cli) -> Result<u8, RunError> {
                 0
             })
         }
+        Command::Sources(args) => setup::sources(args),
         Command::Trace(args) => trace(args),
         Command::Diff(args) => diff(args),
         Command::Callgraph(args) => {
@@ -99,7 +99,7 @@ fn run(cli: &Cli) -> Result<u8, RunError> {
             Ok(0)
         }
         Command::Probe(args) => super::probe::probe(cli, args),
-        Command::Init(args) => init(args),
+        Command::Init(args) => setup::init(args),
         Command::Explain(args) => {
             write_text(None, args.rule.0.page)?;
             Ok(0)
@@ -306,53 +306,6 @@ fn man(folder: Option<&Path>) -> Result<u8, RunError> {
         write_text(Some(&folder.join(format!("{name}.1"))), &page(command.clone().name(full)))?;
     }
     Ok(0)
-}
-
-fn init(args: &cli::InitArgs) -> Result<u8, RunError> {
-    let output = args.output.clone().unwrap_or_else(|| args.folder.join("rlk-lint.toml"));
-    let standard = output == Path::new("-");
-    if !standard && output.exists() && !args.force {
-        return Err(RunError::Exists { path: output });
-    }
-    let text = profile_text(&checkout_facts(&args.folder));
-    write_text((!standard).then_some(output.as_path()), &text)?;
-    if !standard {
-        let _ = writeln!(io::stderr(), "wrote {}; read its comments, then run `rlk-lint check`", output.display());
-    }
-    Ok(0)
-}
-
-fn checkout_facts(folder: &Path) -> CheckoutFacts {
-    let mut facts = CheckoutFacts::default();
-    let full = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-    facts.name = full.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if let Ok(git) = Git::open("checkout", folder) {
-        facts.head = git.head().map(|head| head.to_string());
-        facts.tree = facts.head.as_ref().and_then(|head| git.resolve(head).ok()).map(|pinned| pinned.tree.to_string());
-        facts.remote = git.remote();
-    }
-    let mut walk = ignore::WalkBuilder::new(folder);
-    walk.hidden(true).sort_by_file_name(Ord::cmp).max_depth(Some(12));
-    for entry in walk.build().flatten() {
-        let inside = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().replace('\\', "/");
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.file_type().is_some_and(|kind| kind.is_dir()) {
-            if entry.depth() == 1 {
-                facts.folders.push(name.clone());
-            }
-            if KNOWN_PACKAGES.iter().any(|(package, ..)| *package == name) && entry.path().join("__init__.py").is_file() {
-                let parent = inside.rsplit_once('/').map_or(".", |(parent, _)| parent);
-                facts.packages.push((name, parent.to_owned()));
-            }
-        } else if matches!(name.as_str(), "det_gemm.py" | "mfma_gemm.py") {
-            facts.gemm_modules.push(inside);
-        } else if name == "sources.json"
-            && let Ok(text) = std::fs::read_to_string(entry.path())
-        {
-            facts.pins.push((inside, text));
-        }
-    }
-    facts
 }
 
 fn trace(args: &cli::TraceArgs) -> Result<u8, RunError> {

@@ -12,6 +12,7 @@ pub mod record;
 mod renames;
 mod reports;
 mod runner;
+mod setup;
 mod snippets;
 
 pub use commands::main;
