@@ -33,6 +33,9 @@ const SWITCHES: [(&str, &str); 5] = [
 /// Parts of names of functions that quantise.
 const QUANTISERS: [&str; 9] = ["quant", "quantize", "quantise", "fakequant", "int4", "int8", "fp8", "fp4", "qat"];
 
+/// Words that end the name of something that belongs to a quantiser.
+const OF_A_QUANTISER: [&str; 10] = ["padding", "pad", "scale", "scales", "config", "recipe", "context", "mode", "state", "method"];
+
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
     let names = Names::new(context.program);
     let route = Route { context, names: &names };
@@ -378,7 +381,9 @@ fn quantises(name: &str) -> bool {
             word.extend(c.to_lowercase());
         }
     }
-    words.iter().any(|word| QUANTISERS.contains(&word.as_str()) || word.starts_with("quantiz") || word.starts_with("quantis"))
+    // The padding, scale or settings of a quantiser are not one.
+    !words.last().is_some_and(|word| OF_A_QUANTISER.contains(&word.as_str()))
+        && words.iter().any(|word| QUANTISERS.contains(&word.as_str()) || word.starts_with("quantiz") || word.starts_with("quantis"))
 }
 
 #[cfg(test)]
@@ -390,7 +395,7 @@ mod tests {
         for name in ["pkg.fake_quant", "pkg._FakeInt4QuantizationSTE.apply", "quantize_fp8", "torch.ao.quantise"] {
             assert!(quantises(name), "{name}");
         }
-        for name in ["pkg.quantile", "pkg.point", "torch.fp32", "pkg.dequeue", "torch.equal"] {
+        for name in ["pkg.quantile", "pkg.point", "torch.fp32", "m.quantization_padding", "pkg.dequeue", "torch.equal"] {
             assert!(!quantises(name), "{name}");
         }
     }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use super::dataflow::is_used;
 use super::environment::{Code, definitions};
 use super::{Context, rule};
 use crate::findings::{Finding, Related};
 use crate::names::GlobalScope;
-use crate::syntax::{CondKind, Literal, NameId, OpKind, Reg};
-use crate::values::Target;
+use crate::syntax::{CondKind, Literal, NameId, OpKind, Reg, ScopeKind};
 
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
     for scope in context.scopes() {
         let facts = context.program.scope(scope);
         let stores = facts.ops.iter().any(|op| matches!(op.kind, OpKind::StoreGlobal(..) | OpKind::StoreAttr { .. }));
-        if !stores || !on_route(context, scope) {
+        if !stores || facts.kind == ScopeKind::Module || !context.on_route(scope) {
             continue;
         }
         let module = context.program.module(context.program.module_of(scope));
@@ -23,7 +23,7 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
             let at = u32::try_from(at).unwrap_or(u32::MAX);
             let spent = match &op.kind {
                 // An observer that is called and given up.
-                OpKind::Call { func, args, .. } if !args.is_empty() => {
+                OpKind::Call { dst, func, args, .. } if !args.is_empty() && !is_used(facts, *dst) => {
                     place_of(code, *func).and_then(|place| given_up(code, place, &[Literal::None]))
                 }
                 // A record that is kept under a latch.
@@ -47,14 +47,6 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
             findings.push(finding);
         }
     }
-}
-
-/// Whether a function is on a route of the family, or called by one that is.
-fn on_route(context: &Context<'_>, scope: GlobalScope) -> bool {
-    if context.reaches(Target::Scope(scope)) {
-        return true;
-    }
-    context.calls.iter().any(|((caller, _), targets)| targets.contains(&Target::Scope(scope)) && context.reaches(Target::Scope(*caller)))
 }
 
 /// A name of the module, or an attribute of `self`, that a value is kept under.
@@ -98,9 +90,9 @@ fn given_up(code: Code<'_>, place: Place, literals: &[Literal]) -> Option<u32> {
     u32::try_from(at).ok()
 }
 
-/// A dict that is written in this scope.
+/// A dict that is written in this scope, with a name for at least one of its values.
 fn is_record(code: Code<'_>, reg: Reg) -> bool {
-    matches!(code.maker(origin(code, reg)), Some(OpKind::Dict { .. }))
+    matches!(code.maker(origin(code, reg)), Some(OpKind::Dict { items, .. }) if items.iter().any(|(key, _)| code.text(*key).is_some()))
 }
 
 /// The operation that turns a latch, if an operation runs only while the latch is not turned.

@@ -9,7 +9,7 @@ use super::dataflow::{Flow, Names, Spread};
 use super::{Context, rule};
 use crate::findings::{Finding, Related};
 use crate::names::GlobalScope;
-use crate::syntax::{CondId, CondKind, Handler, OpKind, Passing, Reg, Try};
+use crate::syntax::{CondId, CondKind, Handler, Literal, Op, OpKind, Passing, Reg, Try};
 use crate::values::Target;
 
 mod defaults;
@@ -27,7 +27,7 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
             let called = in_range(context, scope, attempt.body);
             let imported = imported_in(context, scope, attempt.body);
             for (place, handler) in attempt.handlers.iter().enumerate() {
-                if handler.raises {
+                if handler.raises || ends_the_task(handler) {
                     continue;
                 }
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
@@ -47,6 +47,14 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
     hooks::handed_back(context, &names, findings);
     defaults::check(context, &names, findings);
     symbols::check(context, &names, findings);
+}
+
+/// Exceptions that say that somebody wants the work to end, and nothing about an implementation.
+const ENDS: [&str; 6] = ["CancelledError", "KeyboardInterrupt", "SystemExit", "GeneratorExit", "StopIteration", "StopAsyncIteration"];
+
+fn ends_the_task(handler: &Handler) -> bool {
+    let ends = |kind: &String| ENDS.contains(&kind.rsplit('.').next().unwrap_or(kind));
+    !handler.types.is_empty() && handler.types.iter().all(ends)
 }
 
 /// Family members called by a range of operations.
@@ -107,7 +115,7 @@ impl Taken<'_> {
         self.context.program.qualified(self.scope)
     }
 
-    fn ops(&self) -> &[crate::syntax::Op] {
+    fn ops(&self) -> &[Op] {
         &self.context.program.scope(self.scope).ops
     }
 
@@ -120,7 +128,7 @@ impl Taken<'_> {
 
     /// A handler around a call of the family.
     fn calls(&self, called: &BTreeSet<String>, findings: &mut Vec<Finding>) {
-        if self.looks_on() || strict::refuses(self) {
+        if self.looks_on() || strict::refuses(self) || self.exits() {
             return;
         }
         let lost = (self.attempt.body.0..self.attempt.body.1).filter(|op| !self.context.family_calls(self.scope, *op).is_empty());
@@ -130,10 +138,36 @@ impl Taken<'_> {
             return self.report("loop", vec![self.function(), words(called)], related, findings);
         }
         let mut reached: BTreeSet<String> = behind(self.context, self.scope, self.cond).difference(called).cloned().collect();
+        if reached.is_empty() && self.hands_out() {
+            return;
+        }
         if reached.is_empty() {
             reached = self.others();
         }
         self.report("handler", vec![self.function(), words(called), words(&reached), types(self.handler)], related, findings);
+    }
+
+    /// Whether the handler ends the process.
+    fn exits(&self) -> bool {
+        let ends = ["sys.exit", "os._exit", "os.abort", "exit", "quit"];
+        (self.handler.ops.0..self.handler.ops.1).any(|at| match self.ops()[at as usize].kind {
+            OpKind::Call { func, .. } => self.ops()[at as usize].cond == self.cond && self.names.is_one_of(self.scope, func, &ends),
+            _ => false,
+        })
+    }
+
+    /// Whether what the handler gives is the exception, or was made of it: whoever called is told.
+    fn hands_out(&self) -> bool {
+        let own = || self.handler.ops.0..self.handler.ops.1;
+        let exception = own().find_map(|at| match &self.ops()[at as usize] {
+            Op { kind: OpKind::Literal(dst, Literal::Opaque), range, .. } if range.1 == self.handler.head.1 => Some(*dst),
+            _ => None,
+        });
+        let Some(exception) = exception else { return false };
+        let flow = Flow::from(self.names, self.scope, [exception], Spread::Computed, &|_| false);
+        let mut given =
+            own().filter_map(|at| if let OpKind::Return(src) = self.ops()[at as usize].kind { Some(src) } else { None }).peekable();
+        given.peek().is_some() && given.all(|src| flow.holds(src))
     }
 
     /// What the handler returns the result of, if that is not of the family.

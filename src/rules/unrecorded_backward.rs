@@ -11,10 +11,14 @@ use crate::values::{EdgeKind, Target};
 /// Words of a function's name that make it one that takes a record.
 const RECORDS: [&str; 8] = ["observe", "observer", "provenance", "record", "recorded", "recorder", "report", "trace"];
 
+/// Words of a function's name that make it a record of something else.
+const OTHERS: [[&str; 2]; 6] =
+    [["register", "set"], ["graph", "graphs"], ["stream", "event"], ["time", "timer"], ["memory", "loss"], ["metric", "metrics"]];
+
 /// Whether the name of a function says that it takes a record.
 pub(super) fn is_recorder(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
-    !["register", "set"].iter().any(|word| last.split('_').any(|part| part == *word)) && last.split('_').any(|word| RECORDS.contains(&word))
+    !OTHERS.iter().flatten().any(|word| last.split('_').any(|part| part == *word)) && last.split('_').any(|word| RECORDS.contains(&word))
 }
 
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {

@@ -3,7 +3,10 @@
 //! In: a register of production code. Out: its value, if only constants, reads with a default, string methods, comparisons and calls of functions
 //! of the sources go into it. Refused: everything else; the answer is then that it is not known. Depth and work are bounded.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use super::super::Context;
 use super::flow::{Code, argument, definitions};
@@ -45,6 +48,8 @@ const MAX_STEPS: u32 = 20_000;
 pub(in super::super) struct Unset<'a, 'c> {
     context: &'c Context<'a>,
     steps: Cell<u32>,
+    /// Operations by the register that they define, per scope.
+    made: RefCell<FxHashMap<GlobalScope, Rc<FxHashMap<Reg, u32>>>>,
 }
 
 /// Arguments of the function that is evaluated, by parameter.
@@ -52,7 +57,7 @@ type Given = Vec<Option<Constant>>;
 
 impl<'a, 'c> Unset<'a, 'c> {
     pub(in super::super) fn new(context: &'c Context<'a>) -> Self {
-        Self { context, steps: Cell::new(0) }
+        Self { context, steps: Cell::new(0), made: RefCell::default() }
     }
 
     /// The value of a register, with parameters unknown.
@@ -70,7 +75,12 @@ impl<'a, 'c> Unset<'a, 'c> {
         let id = program.module_of(scope);
         let module = program.module(id);
         let facts = program.scope(scope);
-        let made = definitions(facts);
+        let known = self.made.borrow().get(&scope).cloned();
+        let made = known.unwrap_or_else(|| {
+            let made = Rc::new(definitions(facts));
+            self.made.borrow_mut().insert(scope, Rc::clone(&made));
+            made
+        });
         let code = Code { facts: &module.facts, scope: facts, made: &made };
         let go = |reg: Reg| self.register(scope, reg, given, depth + 1);
         if let Some(place) = facts.params.iter().position(|param| param.reg == reg) {
