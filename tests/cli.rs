@@ -354,3 +354,35 @@ fn second_commit(at: &Path, first: &CommitIds, text: &str) -> String {
     let author = parent.author();
     repository.commit(Some("refs/heads/main"), &author, &author, "second\n", &tree, &[&parent]).unwrap().to_string()
 }
+
+/// Issue 581: "Use [the report] and the gfx942 bitwise schedule tests as prior evidence, not as a replacement for the new exact measurements", and
+/// "requested implementation": the record lists what each file is, and what the launch asks for.
+#[test]
+fn the_stage0_record_holds_prior_evidence_and_what_is_requested() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(folder.path(), &["demo", "--stage0"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record: rlk_lint::stage0::Record = serde_json::from_str(&ran.out).unwrap();
+    let row = |id: &str| record.evidence.iter().find(|row| row.id == id).unwrap();
+    let ids: Vec<&str> = record.evidence.iter().map(|row| row.id.as_str()).collect();
+    assert_eq!(ids, ["pr396-report", "gfx942-schedules", "packed-ffn", "g10-g11", "h100-table"]);
+    // No file of the companions was made on this device for the pinned table.
+    assert!(record.evidence.iter().all(|row| !row.counts && !row.notes.is_empty() && row.blob.is_some()));
+    let report = row("pr396-report");
+    assert_eq!((report.kind.as_str(), report.platform.as_ref().unwrap().value.as_str()), ("report", "rocm"));
+    // The report measures qkv at M=8 and M=4096; decode has at most 32 rows, the training forward 4096.
+    for shape in ["qkv_proj/rollout/decode", "qkv_proj/training/forward"] {
+        assert!(report.covers.iter().any(|covered| covered.value == shape), "{shape}: {:?}", report.covers);
+    }
+    // It measured lm_head with N=37984; the workload's is 38016.
+    assert!(report.lacks.iter().any(|shape| shape == "lm_head/rollout/decode"));
+    assert_eq!(row("h100-table").platform.as_ref().unwrap().value, "cuda");
+    let requested: Vec<&str> = record
+        .regions
+        .iter()
+        .flat_map(|region| &region.routes)
+        .flat_map(|route| &route.requested)
+        .map(|cited| cited.value.as_str())
+        .collect();
+    assert!(!requested.is_empty() && requested.iter().all(|value| *value == "RL_KERNEL_DET_GEMM_BACKEND=triton_mfma"), "{requested:?}");
+}

@@ -9,6 +9,7 @@ use crate::profile::Profile;
 use crate::rules::Snippet;
 use crate::stage0::baseline::{self, Evaluation, Modules};
 use crate::stage0::eval::{Evaluator, Facts, with_stack};
+use crate::stage0::evidence;
 use crate::stage0::regions::{self, Assigned};
 use crate::stage0::{Baseline, Candidates, Decision, Fact, PhaseRow, Place, Record, Rows, SCHEMA, ShapeRow, Workload, shapes};
 use crate::text::Span;
@@ -101,6 +102,13 @@ pub fn record(profile: &Profile, label: &str, loaded: &Loaded, analysis: &Analys
     let Assigned { regions, assignments, unassigned } = regions::assign(&input);
     let shapes = shapes::derive(&profile.workload, &place);
     let baseline = evaluate(profile, loaded, &analysis.engine, &shapes);
+    let evidence = evidence::read(&evidence::Ground {
+        profile,
+        sources: &loaded.sources,
+        files: &loaded.files,
+        program: &loaded.program,
+        shapes: &shapes,
+    });
     Record {
         schema: SCHEMA.to_owned(),
         profile: label.to_owned(),
@@ -130,6 +138,6 @@ pub fn record(profile: &Profile, label: &str, loaded: &Loaded, analysis: &Analys
         },
         contradictions: Vec::new(),
         unsupported: Vec::new(),
-        evidence: Vec::new(),
+        evidence: evidence.iter().map(|item| evidence::row(item, &loaded.files)).collect(),
     }
 }
