@@ -127,6 +127,9 @@ impl TextFile {
         let line = self.line_of(u32::try_from(offset).unwrap_or(u32::MAX));
         let start = self.line_starts.get(line as usize - 1).copied().unwrap_or(0) as usize;
         let before = self.text.get(start..offset).unwrap_or("");
+        // Editors and readers of reports take a byte order mark off before they count.
+        let mark = start == 0 && unit != ColumnUnit::Byte;
+        let before = if mark { before.strip_prefix('\u{FEFF}').unwrap_or(before) } else { before };
         let count = match unit {
             ColumnUnit::Byte => before.len(),
             ColumnUnit::Utf16 => before.chars().map(char::len_utf16).sum(),
@@ -230,6 +233,30 @@ mod tests {
         assert_eq!(file.line_text(2), "é😀 x");
         assert_eq!(file.line_text(3), "last");
         assert_eq!(file.line_text(4), "");
+    }
+
+    #[test]
+    fn what_stands_before_a_token_counts_as_editors_count_it() {
+        // Text, then line, byte, UTF-16 and scalar column of the X, counted by hand.
+        for (text, line, byte, utf16, scalar) in [
+            ("é = 'é'; X", 1, 12, 10, 10),
+            ("😀X", 1, 5, 3, 2),
+            ("e\u{301}X", 1, 4, 3, 3),
+            ("\t\tX", 1, 3, 3, 3),
+            ("a\u{C}X", 1, 3, 3, 3),
+            ("a\r\n\r\nX", 3, 1, 1, 1),
+            ("\u{FEFF}X", 1, 4, 1, 1),
+            ("\u{FEFF}é😀\tX", 1, 11, 5, 4),
+            ("a\n\u{FEFF}X", 2, 4, 2, 2),
+        ] {
+            let file = TextFile::new("s", "a.py", text);
+            let at = u32::try_from(text.find('X').unwrap()).unwrap();
+            let found = |unit| file.position(at, unit);
+            let wanted = |column| Position { line, column };
+            assert_eq!(found(ColumnUnit::Byte), wanted(byte), "{text:?}");
+            assert_eq!(found(ColumnUnit::Utf16), wanted(utf16), "{text:?}");
+            assert_eq!(found(ColumnUnit::Scalar), wanted(scalar), "{text:?}");
+        }
     }
 
     #[test]
