@@ -13,7 +13,7 @@ mod runner;
 mod values;
 
 pub use probe::{ProbeArgs, ProbeCacheArgs, ProbeCommand, ProbeCompileArgs, ProbeFormat, ProbeReportOptions};
-pub use runner::{DeviceRuntime, ProbeDeviceArgs, ProbeJudgeArgs};
+pub use runner::{DeviceRuntime, ProbeDeviceArgs, ProbeJudgeArgs, ProbeRunArgs};
 pub use values::{RuleRef, Selector, SourcePath, TraceTarget};
 
 use crate::catalog::Level;

@@ -18,6 +18,7 @@ mod outputs;
 mod page;
 mod provenance;
 mod rules;
+mod runner;
 mod shapes;
 mod support;
 mod truth;

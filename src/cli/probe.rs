@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use super::{ANALYSIS, AnalysisOptions, EXIT_CODES, FailOn, ProbeDeviceArgs, ProbeJudgeArgs, REPORT, VERDICT};
+use super::{ANALYSIS, AnalysisOptions, EXIT_CODES, FailOn, ProbeDeviceArgs, ProbeJudgeArgs, ProbeRunArgs, REPORT, VERDICT};
 
 /// Arguments of `probe`.
 #[derive(Args, Clone, Debug)]
@@ -31,6 +31,8 @@ pub enum ProbeCommand {
     Device(ProbeDeviceArgs),
     /// Judge an evidence directory: is what ran what was requested?
     Judge(ProbeJudgeArgs),
+    /// Run a workload on the runner, record it, and judge what ran.
+    Run(Box<ProbeRunArgs>),
 }
 
 /// Arguments of `probe cache`.

@@ -19,6 +19,7 @@ pub mod matrix;
 pub mod metadata;
 pub mod record;
 pub mod report;
+pub mod runner;
 pub mod ttgir;
 pub mod workshop;
 

@@ -27,7 +27,7 @@ pub mod workload;
 
 pub use classes::{PathClasses, RuleLevels};
 pub use error::{Document, Label, Mistake, Place, ProfileErrors};
-pub use probe::{CodeContract, ContractValue, Probe, ShapeClass};
+pub use probe::{CodeContract, ContractValue, Exercise, Probe, ShapeClass};
 
 /// Value of `schema` in every profile that this version reads.
 pub const SCHEMA: &str = "rlk-lint/profile/v1";

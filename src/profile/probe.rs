@@ -75,6 +75,17 @@ pub struct ShapeClass {
     pub transposed: bool,
 }
 
+/// The front of the operator family, which the built-in exerciser drives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exercise {
+    /// Qualified name of the module.
+    pub module: String,
+    /// Its function of an activation `[M, K]` and a weight `[N, K]`.
+    pub linear: String,
+    /// Its function of operands `[M, K]` and `[K, N]`.
+    pub plain: String,
+}
+
 /// What is compiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
@@ -98,9 +109,12 @@ pub struct Probe {
     pub shapes: Vec<ShapeClass>,
     /// What the code has to be.
     pub contract: Option<CodeContract>,
+    /// What a run on a device drives.
+    pub exercise: Option<Exercise>,
 }
 
-const KEYS: &[&str] = &["source", "module", "launch", "config", "force-split", "python", "triton", "seconds", "shape", "contract"];
+const KEYS: &[&str] =
+    &["source", "module", "launch", "config", "force-split", "python", "triton", "seconds", "shape", "contract", "exercise"];
 const CONTRACT: &[&str] = &[
     "instructions",
     "instr-shape",
@@ -142,7 +156,24 @@ pub(super) fn read(notes: &mut Notes, root: &Section<'_, '_>, sources: &[String]
     let seconds = positive(notes, &section, "seconds").unwrap_or(DEFAULT_SECONDS);
     let contract = section.table(notes, "contract", "[probe.contract]", CONTRACT).map(|section| read_contract(notes, &section));
     let shapes = read_shapes(notes, &section);
-    Some(Probe { source, module, launch, config, force_split, python, triton, seconds, shapes, contract })
+    let exercise = section.table(notes, "exercise", "[probe.exercise]", &["module", "linear", "plain"]);
+    let exercise = exercise.and_then(|section| read_exercise(notes, &section));
+    Some(Probe { source, module, launch, config, force_split, python, triton, seconds, shapes, contract, exercise })
+}
+
+fn read_exercise(notes: &mut Notes, section: &Section<'_, '_>) -> Option<Exercise> {
+    section.check_keys(notes);
+    let mut name = |key: &str, example: &'static str| {
+        let name = section.required(notes, key, example)?;
+        let valid = is_dotted(&name.value);
+        if !valid {
+            notes.note(Mistake::new(format!("`{}` is not a Python name", name.value), name.place, "not a name"));
+        }
+        valid.then_some(name.value)
+    };
+    let module = name("module", "\"package.gemm\"");
+    let (linear, plain) = (name("linear", "\"linear\""), name("plain", "\"matmul\""));
+    Some(Exercise { module: module?, linear: linear?, plain: plain? })
 }
 
 fn read_contract(notes: &mut Notes, section: &Section<'_, '_>) -> CodeContract {

@@ -81,6 +81,17 @@ pub enum RunError {
         /// What to do.
         help: String,
     },
+    /// A workload could not be observed.
+    #[error("{what}: {cause}")]
+    #[diagnostic(help("{help}"))]
+    Observe {
+        /// What was being done.
+        what: String,
+        /// What the system said.
+        cause: std::io::Error,
+        /// What to do.
+        help: &'static str,
+    },
     /// There is nothing to judge.
     #[error(transparent)]
     #[diagnostic(help("name a folder that `rlk-lint probe run` made, or one that an RL-Kernel run left"))]
@@ -105,6 +116,7 @@ impl RunError {
             | Self::CallGraph(_)
             | Self::Source(_)
             | Self::Cache { .. }
+            | Self::Observe { .. }
             | Self::Base { .. } => 4,
             _ => 2,
         }

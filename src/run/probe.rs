@@ -7,7 +7,7 @@ use super::commands::{json, request, write_text};
 use super::error::RunError;
 use super::lint::{self, Request};
 use super::reports::colour;
-use super::runner;
+use super::{observe, runner};
 use crate::catalog::Level;
 use crate::cli::{Cli, ProbeArgs, ProbeCacheArgs, ProbeCommand, ProbeCompileArgs, ProbeDeviceArgs, ProbeFormat, ProbeReportOptions};
 use crate::findings::order::Levels;
@@ -29,6 +29,7 @@ pub(super) fn probe(cli: &Cli, args: &ProbeArgs) -> Result<u8, RunError> {
         Some(ProbeCommand::Compile(args)) => probe_compile(cli, args),
         Some(ProbeCommand::Device(args)) => runner::device(args),
         Some(ProbeCommand::Judge(args)) => runner::judge(args),
+        Some(ProbeCommand::Run(args)) => observe::run(cli.global.quiet, args),
     }
 }
 
@@ -171,7 +172,7 @@ fn probe_compile(cli: &Cli, args: &ProbeCompileArgs) -> Result<u8, RunError> {
 }
 
 /// The interpreter: from the command line as it stands, from the profile relative to its folder. A plain name is looked up by the system.
-fn interpreter(given: Option<&Path>, declared: Option<&str>, base: &Path) -> Result<PathBuf, RunError> {
+pub(super) fn interpreter(given: Option<&Path>, declared: Option<&str>, base: &Path) -> Result<PathBuf, RunError> {
     let path = match (given, declared) {
         (Some(given), _) => given.to_path_buf(),
         (None, Some(declared)) if declared.contains('/') => base.join(declared),
@@ -203,7 +204,7 @@ fn config_place(files: &Files, file: FileId, config: &str) -> Span {
 }
 
 /// Progress on a terminal in one line; elsewhere a line for every tenth.
-fn show_progress(quiet: bool, done: usize, of: usize) {
+pub(super) fn show_progress(quiet: bool, done: usize, of: usize) {
     if quiet {
         return;
     }

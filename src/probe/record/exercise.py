@@ -4,7 +4,10 @@
 recorder: route, shape, phase and number of calls.
 
 ``exercise.py PLAN verify``: compares each candidate configuration byte for byte with the static baseline on sampled inputs and writes
-``numbers.json`` beside the recordings. A process of its own, so that its launches are not taken for those of the routes.
+``numbers.json`` into the folder. A process of its own, so that its launches are not taken for those of the routes.
+
+``exercise.py PLAN libraries``: writes ``libraries.json``, the digests of the libraries that such a process maps, by file name. Run before the
+workload, it says what the workload may map.
 """
 
 import contextlib
@@ -108,11 +111,37 @@ def verify(plan, folder):
     os.replace(path + ".part", path)
 
 
+def freeze(plan, folder):
+    import rlk_probe_recorder
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def nothing(buffer, BLOCK: tl.constexpr):
+        tl.store(buffer + tl.arange(0, BLOCK), 0)
+
+    with profiled(plan, None):
+        nothing[(1,)](torch.zeros(64, dtype=torch.int32, device="cuda"), BLOCK=64)
+        torch.cuda.synchronize()
+    mapped = rlk_probe_recorder.libraries()
+    if mapped is None:
+        raise SystemExit("the mapped libraries cannot be read from /proc/self/maps")
+    frozen = {}
+    for path, digest in mapped.items():
+        name = os.path.basename(path)
+        if frozen.setdefault(name, digest) != digest:
+            raise SystemExit(f"two libraries with the name {name} and other bytes are mapped; one of them would run unnoticed")
+    with open(os.path.join(folder, "libraries.json"), "x", encoding="utf-8") as file:
+        json.dump(frozen, file, sort_keys=True)
+
+
 def profiled(plan, folder):
     """torch.profiler around the run where the plan asks for it, which it does where rocprofv3 is absent."""
     if not plan.get("torch_trace"):
         return contextlib.nullcontext()
     kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    if folder is None:
+        return torch.profiler.profile(activities=kinds)
     path = os.path.join(folder, f"torch-{os.getpid()}.json")
     return torch.profiler.profile(activities=kinds, on_trace_ready=lambda profile: profile.export_chrome_trace(path))
 
@@ -120,9 +149,9 @@ def profiled(plan, folder):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         plan = json.load(file)
-    folder = os.environ["RLK_PROBE_RECORD"]
-    if sys.argv[2] == "verify":
-        verify(plan, folder)
+    folder = os.environ.get("RLK_PROBE_FOLDER") or os.environ["RLK_PROBE_RECORD"]
+    if sys.argv[2] != "drive":
+        {"verify": verify, "libraries": freeze}[sys.argv[2]](plan, folder)
         return
     import triton  # noqa: F401  (attaches the recorder)
 

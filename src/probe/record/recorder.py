@@ -52,7 +52,7 @@ def _environment_at_start():
     return {name: value for name, value in sorted(decoded.items()) if _kept(name)}
 
 
-def _libraries():
+def libraries():
     """Digest of each mapped library that decides what runs, by path; ``None`` where it could not be read."""
     found = {}
     try:
@@ -224,7 +224,7 @@ class Recorder:
             modules = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "triton")}
             torch = sys.modules.get("torch")
             hip = getattr(getattr(torch, "version", None), "hip", None)
-            self.write("end", rank=rank, world=world, versions={**modules, "hip": hip}, environment=_environment(), libraries=_libraries())
+            self.write("end", rank=rank, world=world, versions={**modules, "hip": hip}, environment=_environment(), libraries=libraries())
             self.file.close()
         except Exception as error:
             sys.stderr.write(f"rlk-lint recorder: end: {error!r}\n")
