@@ -241,6 +241,18 @@ pub struct Try {
     pub handlers: Vec<Handler>,
 }
 
+/// Whether operations are recorded for a backward pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Grad {
+    /// As wherever the caller stands, if anybody knows.
+    #[default]
+    AsBefore,
+    /// Yes.
+    On,
+    /// No.
+    Off,
+}
+
 /// What a scope is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeKind {
@@ -315,6 +327,10 @@ pub struct Scope {
     pub is_async: bool,
     /// Dotted names of decorators, for those that are plain or called names.
     pub decorators: Vec<NameId>,
+    /// Grad mode that decorators set for the whole body.
+    pub grad: Grad,
+    /// Bodies of `with` statements that set the grad mode, as ranges of operations; an inner one stands before the one around it.
+    pub grad_regions: Vec<((u32, u32), Grad)>,
     /// Whether callers are worth telling apart: a parameter, or something taken from one, is called, returned, used as a key or captured, or
     /// compared with a constant to choose what to return.
     pub polymorphic: bool,
@@ -361,5 +377,32 @@ impl ModuleFacts {
     #[must_use]
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("", String::as_str)
+    }
+}
+
+impl Grad {
+    /// The mode that calling something of this name, as a decorator or in a `with` statement, sets.
+    #[must_use]
+    pub fn set_by(name: &str) -> Self {
+        match name.rsplit('.').next() {
+            Some("no_grad" | "inference_mode") => Self::Off,
+            Some("enable_grad") => Self::On,
+            _ => Self::AsBefore,
+        }
+    }
+
+    /// This mode, or `outer` if it leaves that as it is.
+    #[must_use]
+    pub fn or(self, outer: Self) -> Self {
+        if self == Self::AsBefore { outer } else { self }
+    }
+}
+
+impl Scope {
+    /// Grad mode that the scope itself sets around an operation.
+    #[must_use]
+    pub fn grad_at(&self, op: u32) -> Grad {
+        let inner = self.grad_regions.iter().find(|((from, to), _)| (*from..*to).contains(&op));
+        inner.map_or(self.grad, |(_, grad)| *grad)
     }
 }

@@ -247,6 +247,8 @@ impl Lowering<'_> {
             is_generator: false,
             is_async: false,
             decorators: Vec::new(),
+            grad: Grad::AsBefore,
+            grad_regions: Vec::new(),
             polymorphic: false,
             annotated: Vec::new(),
         });

@@ -91,7 +91,18 @@ impl Lowering<'_> {
                         self.assign(target, dst);
                     }
                 }
-                return self.block(&stmt.body);
+                let named = stmt.items.iter().filter_map(|item| match &item.context_expr {
+                    Expr::Call(call) => dotted(&call.func),
+                    _ => None,
+                });
+                let grad = named.map(|name| Grad::set_by(&name)).fold(Grad::AsBefore, |outer, inner| inner.or(outer));
+                let start = index(self.frame().ops.len());
+                let alive = self.block(&stmt.body);
+                if grad != Grad::AsBefore {
+                    let (end, scope) = (index(self.frame().ops.len()), self.frame().id);
+                    self.facts.scopes[scope as usize].grad_regions.push(((start, end), grad));
+                }
+                return alive;
             }
             Stmt::Try(stmt) => return self.try_statement(stmt),
             Stmt::Match(stmt) => return self.match_statement(stmt),
@@ -170,7 +181,10 @@ impl Lowering<'_> {
         let params = self.params(&def.parameters);
         self.facts.scopes[scope as usize].params = params;
         self.facts.scopes[scope as usize].is_async = def.is_async;
-        self.facts.scopes[scope as usize].decorators = self.decorator_names(&def.decorator_list);
+        let decorated = self.decorator_names(&def.decorator_list);
+        let modes = decorated.iter().map(|name| Grad::set_by(self.facts.name(*name)));
+        self.facts.scopes[scope as usize].grad = modes.fold(Grad::AsBefore, |inner, outer| inner.or(outer));
+        self.facts.scopes[scope as usize].decorators = decorated;
         if self.block(&def.body) {
             let end = (def.range().end().to_u32(), def.range().end().to_u32());
             let src = self.none(end);

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use super::engine::{Engine, MAX_CONTEXTS, NOBODY};
-use super::graph::{CallEdge, CallRecord, EdgeKind, Key, NodeId, Target, Unresolved, Use};
+use super::graph::{CallEdge, CallRecord, Caller, EdgeKind, Key, NodeId, Target, Unresolved, Use};
 use super::object::{InstanceId, Object, ObjectId};
 use crate::names::{GlobalScope, Sym};
-use crate::syntax::Passing;
+use crate::syntax::{Grad, Passing};
 
 /// Instances of one class from more allocation sites than this share one object.
 const MAX_SITES: usize = 24;
@@ -93,9 +93,9 @@ impl Engine<'_> {
     fn enter_function(&mut self, call: u32, function: ObjectId, scope: GlobalScope, parent: InstanceId, receiver: Option<ObjectId>) {
         let record = self.calls[call as usize].clone();
         let facts = self.program.scope(scope);
-        let context =
-            if facts.polymorphic && !(record.args.is_empty() && receiver.is_none()) { self.context_of(scope, &record) } else { (0, 0) };
-        let inst = self.instance(scope, parent, context, None);
+        let told_apart = facts.polymorphic && !(record.args.is_empty() && receiver.is_none());
+        let caller = self.caller_of(scope, &record, told_apart);
+        let inst = self.instance(scope, parent, caller, None);
         self.record(CallEdge { caller: record.caller, op: record.op, target: Target::Scope(scope), kind: record.kind, callee: inst });
         self.bind_arguments(function, inst, &record.args, receiver);
         if facts.is_generator || facts.is_async {
@@ -106,19 +106,34 @@ impl Engine<'_> {
         }
     }
 
-    /// The caller that a running copy is told apart by: this call and the one that led to the caller.
-    fn context_of(&mut self, scope: GlobalScope, record: &CallRecord) -> (u32, u32) {
-        let site = self.site(record.caller, record.op);
-        let outer = self.instances[record.caller.0 as usize].context.0;
+    /// What a running copy is told apart by: this call and the one that led to the caller if callers are worth it, and the grad mode if
+    /// anything asks for it.
+    fn caller_of(&mut self, scope: GlobalScope, record: &CallRecord, told_apart: bool) -> Caller {
+        let (site, outer) =
+            if told_apart { (self.site(record.caller, record.op), self.instances[record.caller.0 as usize].caller.site) } else { (0, 0) };
+        let grad = match record.kind {
+            _ if !self.asks_for_grad => Grad::AsBefore,
+            EdgeKind::AutogradForward | EdgeKind::AutogradBackward => Grad::Off,
+            _ => self.grad_at(record.caller, record.op),
+        };
+        let caller = Caller { site, outer, grad };
+        if caller == Caller::default()
+            || self.scope_instances[scope.0 as usize].iter().any(|inst| self.instances[inst.0 as usize].caller == caller)
+        {
+            return caller;
+        }
         let count = self.contexts.entry(scope).or_default();
         if *count >= MAX_CONTEXTS {
-            return (0, 0);
+            return Caller::default();
         }
-        let known = self.scope_instances[scope.0 as usize].iter().any(|inst| self.instances[inst.0 as usize].context == (site, outer));
-        if !known {
-            *count += 1;
-        }
-        (site, outer)
+        *count += 1;
+        caller
+    }
+
+    /// Grad mode in which an operation of a running copy runs.
+    pub(super) fn grad_at(&self, inst: InstanceId, op: u32) -> Grad {
+        let running = &self.instances[inst.0 as usize];
+        self.program.scope(running.scope).grad_at(op).or(running.caller.grad)
     }
 
     pub(super) fn instantiate(&mut self, call: u32, class: ObjectId, scope: GlobalScope) {

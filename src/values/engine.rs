@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Assumptions, CallEdge, CallRecord, Install, Key, Lookup, Node, NodeId, ScopeInstance, Task, Unresolved, Use};
+use super::graph::{Assumptions, CallEdge, CallRecord, Caller, Install, Key, Lookup, Node, NodeId, ScopeInstance, Task, Unresolved, Use};
 use super::object::{InstanceId, Object, ObjectId, Reason};
 use crate::names::{GlobalScope, Interner, ModuleId, Program, Sym};
 use crate::syntax::{CondId, CondKind, NO_REG, Passing, Reg};
@@ -30,9 +30,11 @@ pub struct Engine<'p> {
     pub(super) nodes: Vec<Node>,
     copies: FxHashSet<(u32, u32)>,
     pub(super) instances: Vec<ScopeInstance>,
-    instance_ids: FxHashMap<(GlobalScope, InstanceId, (u32, u32)), InstanceId>,
+    instance_ids: FxHashMap<(GlobalScope, InstanceId, Caller), InstanceId>,
     pub(super) scope_instances: Vec<Vec<InstanceId>>,
     pub(super) contexts: FxHashMap<GlobalScope, u32>,
+    /// Whether anything in the program asks for the grad mode.
+    pub(super) asks_for_grad: bool,
     pub(super) fields: FxHashMap<(ObjectId, Key), NodeId>,
     pub(super) globals: FxHashMap<(ModuleId, Sym), NodeId>,
     pub(super) stored_globals: FxHashSet<(ModuleId, Sym)>,
@@ -102,6 +104,7 @@ impl<'p> Engine<'p> {
             instance_ids: FxHashMap::default(),
             scope_instances: vec![Vec::new(); program.scope_count()],
             contexts: FxHashMap::default(),
+            asks_for_grad: program.strings.find("is_grad_enabled").is_some(),
             fields: FxHashMap::default(),
             globals: FxHashMap::default(),
             stored_globals: FxHashSet::default(),
@@ -299,8 +302,8 @@ impl<'p> Engine<'p> {
 
     // --- scope instances and conditions --------------------------------------------------------------------------------------------
 
-    pub(super) fn instance(&mut self, scope: GlobalScope, parent: InstanceId, context: (u32, u32), class: Option<ObjectId>) -> InstanceId {
-        if let Some(id) = self.instance_ids.get(&(scope, parent, context)) {
+    pub(super) fn instance(&mut self, scope: GlobalScope, parent: InstanceId, caller: Caller, class: Option<ObjectId>) -> InstanceId {
+        if let Some(id) = self.instance_ids.get(&(scope, parent, caller)) {
             return *id;
         }
         let facts = self.program.scope(scope);
@@ -310,8 +313,8 @@ impl<'p> Engine<'p> {
         let yields = self.fresh();
         let id = InstanceId(u32::try_from(self.instances.len()).unwrap_or(u32::MAX));
         let active = vec![false; facts.conds.len().max(1)];
-        self.instances.push(ScopeInstance { scope, parent, context, base, result, yields, class, active, unbound: false });
-        self.instance_ids.insert((scope, parent, context), id);
+        self.instances.push(ScopeInstance { scope, parent, caller, base, result, yields, class, active, unbound: false });
+        self.instance_ids.insert((scope, parent, caller), id);
         self.scope_instances[scope.0 as usize].push(id);
         self.tasks.push_back(Task::Activate(id, 0));
         id
@@ -323,7 +326,7 @@ impl<'p> Engine<'p> {
             return;
         }
         let scope = self.program.global_scope(module, 0);
-        let inst = self.instance(scope, InstanceId(u32::MAX), (0, 0), None);
+        let inst = self.instance(scope, InstanceId(u32::MAX), Caller::default(), None);
         self.module_instances.insert(module, inst);
     }
 

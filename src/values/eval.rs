@@ -118,7 +118,7 @@ impl Engine<'_> {
         }
     }
 
-    fn undecided(&mut self, op: Operator, dst: NodeId) {
+    pub(super) fn undecided(&mut self, op: Operator, dst: NodeId) {
         if matches!(op, Operator::Add | Operator::Sub | Operator::Mul | Operator::FloorDiv | Operator::Mod | Operator::Other) {
             self.add_object(dst, Object::Unknown(Reason::Opaque));
         } else {

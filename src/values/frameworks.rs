@@ -7,7 +7,7 @@ use super::graph::{CallRecord, EdgeKind, NodeId, Target, Use};
 use super::models::{self, Model};
 use super::object::{Object, ObjectId, Reason};
 use crate::names::Sym;
-use crate::syntax::Passing;
+use crate::syntax::{Grad, Passing};
 
 impl Engine<'_> {
     pub(super) fn apply_autograd(&mut self, call: u32, class: ObjectId) {
@@ -34,6 +34,13 @@ impl Engine<'_> {
         let called = self.without_calls(name);
         self.record_target(call, Target::External(called));
         let dst = self.calls[call as usize].dst;
+        if text == "torch.is_grad_enabled" {
+            let CallRecord { caller, op, .. } = self.calls[call as usize];
+            return match self.grad_at(caller, op) {
+                Grad::AsBefore => self.undecided(crate::syntax::Operator::Is, dst),
+                grad => self.add_object(dst, Object::Bool(grad == Grad::On)),
+            };
+        }
         if text == "sys.modules.setdefault"
             && let (Some(key), Some(value)) = (self.argument(call, 0), self.argument(call, 1))
         {

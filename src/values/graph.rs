@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::object::{InstanceId, ObjectId, Reason};
 use crate::names::{GlobalScope, Sym};
-use crate::syntax::{CondId, Keep, Passing};
+use crate::syntax::{CondId, Grad, Keep, Passing};
 
 /// A set of objects that something may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -262,12 +262,21 @@ pub(super) struct Node {
     pub queued: bool,
 }
 
+/// What tells running copies of a scope apart: the call that leads here, the one that led to the caller, the grad mode. Zeros stand for all
+/// callers, `u32::MAX` for callers that the sources do not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Caller {
+    pub site: u32,
+    pub outer: u32,
+    pub grad: Grad,
+}
+
 /// A running copy of a scope.
 #[derive(Debug)]
 pub(super) struct ScopeInstance {
     pub scope: GlobalScope,
     pub parent: InstanceId,
-    pub context: (u32, u32),
+    pub caller: Caller,
     pub base: u32,
     pub result: NodeId,
     pub yields: NodeId,

@@ -1,7 +1,7 @@
 //! What each operation of a scope subscribes to.
 
 use super::engine::Engine;
-use super::graph::{CallRecord, EdgeKind, Key, NodeId, Use};
+use super::graph::{CallRecord, Caller, EdgeKind, Key, NodeId, Use};
 use super::object::{InstanceId, Object, Reason};
 use crate::names::GlobalScope;
 use crate::syntax::{Literal, NO_REG, OpKind, Passing};
@@ -151,7 +151,7 @@ impl Engine<'_> {
                 for node in nodes {
                     self.subscribe(node, Use::BaseChanged(object));
                 }
-                self.instance(scope, inst, (0, 0), Some(object));
+                self.instance(scope, inst, Caller::default(), Some(object));
                 let dst = self.reg(inst, *dst);
                 self.add(dst, object);
             }

@@ -1,7 +1,7 @@
 //! What routes and rules ask of the result, and what one round tells the next.
 
 use super::engine::Engine;
-use super::graph::Key;
+use super::graph::{Caller, Key};
 use super::object::{InstanceId, Object, ObjectId};
 use crate::names::{GlobalScope, ModuleId, Sym};
 use crate::syntax::{CondKind, NO_REG, OpKind, Reg};
@@ -37,7 +37,7 @@ impl Engine<'_> {
     /// Whether a running copy stands for callers that the sources do not have, or is called from one that does.
     #[must_use]
     pub fn is_public(&self, inst: InstanceId) -> bool {
-        let (site, outer) = self.instances[inst.0 as usize].context;
+        let Caller { site, outer, .. } = self.instances[inst.0 as usize].caller;
         site == u32::MAX || outer == u32::MAX
     }
 

@@ -3,9 +3,10 @@
 use rustc_hash::FxHashSet;
 
 use super::engine::Engine;
+use super::graph::Caller;
 use super::object::{InstanceId, Object};
 use crate::names::{GlobalScope, ModuleId, Sym};
-use crate::syntax::ScopeKind;
+use crate::syntax::{Grad, ScopeKind};
 
 impl Engine<'_> {
     /// Runs the bodies of these modules and what they reach.
@@ -72,7 +73,7 @@ impl Engine<'_> {
 
     /// Enters every known object of a function with unknown arguments; false if its definition was never reached.
     fn enter_unbound(&mut self, scope: GlobalScope) -> bool {
-        self.enter_apart(scope, (0, 0))
+        self.enter_apart(scope, Caller::default())
     }
 
     /// Enters what tells callers apart once more with unknown arguments, apart from the callers that are known: anyone may call it.
@@ -82,13 +83,13 @@ impl Engine<'_> {
             let facts = self.program.scope(scope);
             let known = self.scope_instances[at as usize].iter().any(|inst| self.instances[inst.0 as usize].unbound);
             if facts.kind == ScopeKind::Function && facts.polymorphic && !known && wanted(self.program.module_of(scope)) {
-                self.enter_apart(scope, (u32::MAX, 0));
+                self.enter_apart(scope, Caller { site: u32::MAX, ..Caller::default() });
             }
         }
         self.settle();
     }
 
-    fn enter_apart(&mut self, scope: GlobalScope, context: (u32, u32)) -> bool {
+    fn enter_apart(&mut self, scope: GlobalScope, caller: Caller) -> bool {
         let module = self.program.module_of(scope);
         let parent_scope = self.program.global_scope(module, self.program.scope(scope).parent);
         let parents: Vec<InstanceId> = self.scope_instances[parent_scope.0 as usize].clone();
@@ -96,11 +97,20 @@ impl Engine<'_> {
         for parent in parents {
             let Some(function) = self.object_ids.get(&Object::Function(scope, parent)).copied() else { continue };
             entered = true;
-            let inst = self.instance(scope, parent, context, None);
+            let grad = if self.differentiates(scope, parent) { Grad::Off } else { caller.grad };
+            let inst = self.instance(scope, parent, Caller { grad, ..caller }, None);
             self.instances[inst.0 as usize].unbound = true;
             self.bind_unknown(function, inst);
         }
         entered
+    }
+
+    /// Whether a function is `forward` or `backward` of an autograd function, which run with the grad mode off.
+    fn differentiates(&mut self, scope: GlobalScope, parent: InstanceId) -> bool {
+        let module = self.program.module(self.program.module_of(scope));
+        let name = module.facts.name(self.program.scope(scope).name);
+        let class = self.instances.get(parent.0 as usize).and_then(|outer| outer.class);
+        matches!(name, "forward" | "backward") && class.is_some_and(|class| self.is_autograd(class))
     }
 
     /// Enters a function by its dotted name as an entry point: its parameters are unknown except for their defaults.
