@@ -13,11 +13,40 @@ use crate::syntax::{CondId, CondKind, NO_REG, Passing, Reg};
 /// No object.
 pub(super) const NOBODY: ObjectId = ObjectId(u32::MAX);
 /// More objects than this in one node become `Unknown(Widened)`.
-const MAX_SET: usize = 48;
-/// More containers than this in one node become `Unknown(Widened)`: their items meet in so many places that nothing comes of them.
+const MAX_SET: usize = 160;
+/// So do more data than this: numbers, strings, names outside the sources.
+const MAX_DATA: u8 = 96;
+/// So do more containers than this.
 const MAX_CONTAINERS: u8 = 16;
+/// More containers than this that are read under a key that nobody knows are put into one.
+const MAX_JOINED: u8 = 4;
+/// Marks the operation of a sequence that a string was split into.
+pub(super) const PARTS: u32 = 1 << 29;
+/// Makes the containers that stand for many.
+const JOINED: InstanceId = InstanceId(u32::MAX);
 /// More callers than this of one function are not told apart.
 pub(super) const MAX_CONTEXTS: u32 = 40;
+
+/// How many of a kind of object a node keeps apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// What can be called, and what has attributes of its own.
+    Code,
+    Data,
+    Container,
+}
+
+impl Weight {
+    const fn of(object: Object) -> Self {
+        match object {
+            Object::Sequence(JOINED, _) | Object::Dict(JOINED, _) => Self::Code,
+            Object::Sequence(_, op) if op & PARTS != 0 && op < JOINED.0 => Self::Data,
+            Object::Sequence(..) | Object::Dict(..) => Self::Container,
+            Object::Int(_) | Object::Str(_) | Object::TupleKey(_) | Object::External(_) | Object::BuiltinMethod(..) => Self::Data,
+            _ => Self::Code,
+        }
+    }
+}
 
 /// The analysis and, once it has run, its result.
 pub struct Engine<'p> {
@@ -29,6 +58,8 @@ pub struct Engine<'p> {
     pub(super) object_ids: FxHashMap<Object, ObjectId>,
     pub(super) nodes: Vec<Node>,
     copies: FxHashSet<(u32, u32)>,
+    /// Containers that went into one that stands for many.
+    joined: FxHashSet<(ObjectId, ObjectId)>,
     pub(super) instances: Vec<ScopeInstance>,
     instance_ids: FxHashMap<(GlobalScope, InstanceId, Caller), InstanceId>,
     pub(super) scope_instances: Vec<Vec<InstanceId>>,
@@ -100,6 +131,7 @@ impl<'p> Engine<'p> {
             object_ids: FxHashMap::default(),
             nodes: Vec::new(),
             copies: FxHashSet::default(),
+            joined: FxHashSet::default(),
             instances: Vec::new(),
             instance_ids: FxHashMap::default(),
             scope_instances: vec![Vec::new(); program.scope_count()],
@@ -196,22 +228,46 @@ impl<'p> Engine<'p> {
         if slot.set.contains(&object) {
             return;
         }
-        let container = matches!(self.objects.get(object.0 as usize), Some(Object::Sequence(..) | Object::Dict(..)));
-        if slot.set.len() >= MAX_SET || (container && slot.containers == MAX_CONTAINERS) {
-            let widened = self.object(Object::Unknown(Reason::Widened));
-            let slot = &mut self.nodes[node.0 as usize];
-            if slot.set.contains(&widened) {
-                return;
-            }
+        let (mut object, mut weight) = (object, Weight::of(self.objects[object.0 as usize]));
+        let full = slot.set.len() >= MAX_SET || (weight == Weight::Data && slot.data == MAX_DATA);
+        let room = if slot.joins { MAX_JOINED } else { MAX_CONTAINERS };
+        let crowded = weight == Weight::Container && slot.containers >= room;
+        if crowded && slot.joins && !full {
+            object = self.join_containers(node, object);
+            weight = Weight::Code;
+        } else if crowded || full {
+            object = self.object(Object::Unknown(Reason::Widened));
+            weight = Weight::Code;
             self.widened += 1;
-            slot.set.push(widened);
-        } else {
-            slot.set.push(object);
-            slot.containers += u8::from(container);
         }
         let slot = &mut self.nodes[node.0 as usize];
+        if slot.set.contains(&object) {
+            return;
+        }
+        slot.set.push(object);
+        slot.data += u8::from(weight == Weight::Data);
+        slot.containers += u8::from(weight == Weight::Container);
         if !std::mem::replace(&mut slot.queued, true) {
             self.queue.push_back(node);
+        }
+    }
+
+    /// The container that stands for all further ones among the items of another; everything in `container` goes into it.
+    fn join_containers(&mut self, node: NodeId, container: ObjectId) -> ObjectId {
+        let dict = matches!(self.get(container), Object::Dict(..));
+        let joined = self.object(if dict { Object::Dict(JOINED, node.0) } else { Object::Sequence(JOINED, node.0) });
+        if self.joined.insert((container, joined)) {
+            self.later(Task::Join(container, joined));
+        }
+        joined
+    }
+
+    fn join(&mut self, container: ObjectId, joined: ObjectId) {
+        let (all, element) = (self.field(container, Key::All), self.element(joined));
+        self.copy(all, element);
+        if matches!(self.get(joined), Object::Dict(..)) {
+            let (from, to) = (self.field(container, Key::Keys), self.field(joined, Key::Keys));
+            self.copy(from, to);
         }
     }
 
@@ -250,6 +306,9 @@ impl<'p> Engine<'p> {
             return *node;
         }
         let node = self.fresh();
+        // What stands for many containers does not do so again: values that hold themselves would go on for ever.
+        let own = !matches!(self.get(object), Object::Sequence(JOINED, _) | Object::Dict(JOINED, _));
+        self.nodes[node.0 as usize].joins = key == Key::Any && own;
         self.fields.insert((object, key), node);
         node
     }
@@ -265,6 +324,13 @@ impl<'p> Engine<'p> {
         let keys = self.field(container, Key::Keys);
         self.add(keys, key);
         node
+    }
+
+    /// Node of whatever stands under a key that is not known.
+    pub(super) fn any_item(&mut self, container: ObjectId) -> NodeId {
+        let (all, any) = (self.field(container, Key::All), self.field(container, Key::Any));
+        self.copy(all, any);
+        any
     }
 
     pub(super) fn element(&mut self, container: ObjectId) -> NodeId {
@@ -447,6 +513,7 @@ impl<'p> Engine<'p> {
                 match task {
                     Task::Activate(inst, cond) => self.activate(inst, cond),
                     Task::Lookup(lookup) => self.run_lookup(lookup),
+                    Task::Join(container, joined) => self.join(container, joined),
                 }
                 continue;
             }

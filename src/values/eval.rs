@@ -1,7 +1,7 @@
 //! The pure evaluator: truth, comparisons, strings, and the builtins that decide branches.
 
-use super::engine::Engine;
-use super::graph::{CallRecord, EdgeKind, NodeId};
+use super::engine::{Engine, PARTS};
+use super::graph::{CallRecord, NodeId};
 use super::models;
 use super::object::{Object, ObjectId, Reason};
 use crate::names::Sym;
@@ -532,7 +532,7 @@ impl Engine<'_> {
     /// A sequence of strings as the result of a call. Each receiver has its own: the operation number is told apart by the first string.
     fn strings(&mut self, record: &CallRecord, parts: &[String]) {
         let first = self.intern(&parts.join("\u{0}"));
-        let op = record.op | 1 << 29 | (first.0 & 0xFFFF) << 12;
+        let op = record.op | PARTS | (first.0 & 0xFFFF) << 12;
         let object = self.object(Object::Sequence(record.caller, op));
         self.lengths.insert(object, i64::try_from(parts.len()).unwrap_or(0));
         for (at, part) in parts.iter().enumerate() {
@@ -542,6 +542,5 @@ impl Engine<'_> {
             self.add_object(item, Object::Str(sym));
         }
         self.add(record.dst, object);
-        let _ = EdgeKind::Call;
     }
 }

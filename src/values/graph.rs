@@ -140,6 +140,8 @@ pub(super) enum Key {
     Element,
     /// Every item.
     All,
+    /// Every item, as one that reads without knowing the key gets them.
+    Any,
     /// The keys.
     Keys,
 }
@@ -257,8 +259,12 @@ pub(super) struct Node {
     /// How many of them every use has got.
     pub settled: u32,
     pub uses: Vec<Use>,
-    /// Containers among the objects.
+    /// Data among the objects.
+    pub data: u8,
+    /// Containers among them.
     pub containers: u8,
+    /// Whether containers that are too many are put into one.
+    pub joins: bool,
     pub queued: bool,
 }
 
@@ -310,4 +316,5 @@ pub(super) struct Lookup {
 pub(super) enum Task {
     Activate(InstanceId, CondId),
     Lookup(u32),
+    Join(ObjectId, ObjectId),
 }

@@ -168,8 +168,8 @@ impl Engine<'_> {
                         let element = self.element(object);
                         self.copy(element, dst);
                     } else {
-                        let all = self.field(object, Key::All);
-                        self.copy(all, dst);
+                        let any = self.any_item(object);
+                        self.copy(any, dst);
                     }
                 }
             }

@@ -17,27 +17,44 @@ impl Engine<'_> {
         self.settle();
     }
 
-    /// Enters functions that nothing known calls, with unknown arguments. Those that another such function names wait until it has run, and
-    /// special methods until nothing else is left: whoever calls them knows more about their arguments.
+    /// Enters functions that nothing known calls, with unknown arguments, from the outside in: whoever calls a function knows more about its
+    /// arguments. First those that no other such function names; then special methods, of classes that none of them names before the others;
+    /// at last those that name each other.
     pub fn run_uncalled(&mut self, wanted: impl Fn(ModuleId) -> bool) {
         loop {
             let open = self.uncalled(&wanted);
             let named = self.names_used_in(&open);
-            let mut entered = false;
-            for scope in &open {
-                let module = self.program.module(self.program.module_of(*scope));
-                let name = self.program.scope(*scope).name;
-                if !named.contains(&module.sym(name)) && !module.facts.name(name).starts_with("__") {
-                    entered |= self.enter_unbound(*scope);
+            let turns = open.iter().map(|scope| (self.turn(*scope, &named), *scope));
+            let mut turns: Vec<(u8, GlobalScope)> = turns.collect();
+            turns.sort_unstable();
+            let mut entered = None;
+            for (turn, scope) in turns {
+                if entered.is_some_and(|entered| entered < turn) {
+                    break;
+                }
+                if self.enter_unbound(scope) {
+                    entered = Some(turn);
                 }
             }
-            for scope in if entered { &[][..] } else { &open } {
-                entered |= self.enter_unbound(*scope);
-            }
-            if !entered {
+            if entered.is_none() {
                 return;
             }
             self.settle();
+        }
+    }
+
+    /// When a function that nothing calls has its turn.
+    fn turn(&self, scope: GlobalScope, named: &FxHashSet<Sym>) -> u8 {
+        let id = self.program.module_of(scope);
+        let (module, facts) = (self.program.module(id), self.program.scope(scope));
+        let special = module.facts.name(facts.name).starts_with("__");
+        let parent = self.program.scope(self.program.global_scope(id, facts.parent));
+        let of = if special && parent.kind == ScopeKind::Class { parent.name } else { facts.name };
+        match (special, named.contains(&module.sym(of))) {
+            (false, false) => 0,
+            (true, false) => 1,
+            (true, true) => 2,
+            (false, true) => 3,
         }
     }
 
