@@ -58,7 +58,7 @@ fn wrong_findings() -> Vec<String> {
 fn wrong_calls() -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let (profile, _, loaded) = lint::load(opened(folder.path()), 1).unwrap();
-    let assumptions = assumptions(&profile);
+    let assumptions = assumptions(&profile, &loaded);
     let (production, rest): (Vec<_>, Vec<_>) = loaded.program.module_ids().partition(|id| counts(loaded.class_of(*id)));
     // As `analyse` does: functions that nothing calls run too.
     let mut engine =

@@ -28,7 +28,7 @@ fn shape(name: &str) -> (usize, Vec<String>) {
     let opened = lint::open_text(&profile, "rlk-lint.toml", root(), &request);
     let opened = opened.unwrap_or_else(|error| panic!("{name}: {:?}", miette::Report::new(error)));
     let (profile, _, loaded) = lint::load(opened, 1).unwrap();
-    let assumptions = assumptions(&profile);
+    let assumptions = assumptions(&profile, &loaded);
     let (production, rest): (Vec<_>, Vec<_>) = loaded.program.module_ids().partition(|id| counts(loaded.class_of(*id)));
     let mut engine = settle(&profile, &loaded, &assumptions, &production, |_| {});
     let mut found = calls(&loaded, &engine, "");

@@ -67,7 +67,7 @@ fn run(cli: &Cli) -> Result<u8, RunError> {
             let opened = lint::open(&request(&args.analysis))?;
             let threads = threads(args.analysis.threads);
             let (profile, _, loaded) = lint::load(opened, threads)?;
-            let assumptions = assumptions(&profile);
+            let assumptions = assumptions(&profile, &loaded);
             let analysis = analyse_all(&profile, &loaded, &assumptions);
             let keys: Vec<&str> = profile.families.iter().flat_map(|family| family.keys.iter().map(String::as_str)).collect();
             let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
@@ -242,7 +242,7 @@ fn demo(cli: &Cli, args: &cli::DemoArgs) -> Result<u8, RunError> {
 /// The Stage 0 record of an opened profile, and whether everything could be seen as declared.
 fn stage0(opened: lint::Opened, threads: usize) -> Result<(crate::stage0::Record, bool), RunError> {
     let (profile, label, loaded) = lint::load(opened, threads)?;
-    let assumptions = assumptions(&profile);
+    let assumptions = assumptions(&profile, &loaded);
     let analysis = analyse_all(&profile, &loaded, &assumptions);
     let keys: Vec<&str> = profile.families.iter().flat_map(|family| family.keys.iter().map(String::as_str)).collect();
     let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
@@ -311,7 +311,7 @@ fn man(folder: Option<&Path>) -> Result<u8, RunError> {
 fn trace(args: &cli::TraceArgs) -> Result<u8, RunError> {
     let opened = lint::open(&request(&args.analysis))?;
     let (profile, _, loaded) = lint::load(opened, threads(args.analysis.threads))?;
-    let assumptions = assumptions(&profile);
+    let assumptions = assumptions(&profile, &loaded);
     let analysis = analyse(&profile, &loaded, &assumptions);
     let wanted = |callsite: &Callsite| match &args.target {
         TraceTarget::Symbol(symbol) => {
@@ -389,7 +389,7 @@ fn diff(args: &cli::DiffArgs) -> Result<u8, RunError> {
         if let Some(gap) = loaded.gaps.iter().find(|gap| gap.kind.is_fatal() && !gap.allowed) {
             return Err(RunError::Usage { message: gap.cause.clone(), help: gap.next.clone() });
         }
-        let assumptions = assumptions(&profile);
+        let assumptions = assumptions(&profile, &loaded);
         let analysis = analyse(&profile, &loaded, &assumptions);
         sides.push(changes::rows(&loaded, &analysis));
     }

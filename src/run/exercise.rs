@@ -158,7 +158,7 @@ mod tests {
         let text = embedded::profile_text().unwrap();
         let opened = lint::open_text(text, "rlk-lint.toml", folder.path().to_path_buf(), &lint::Request::default()).unwrap();
         let (profile, label, loaded) = lint::load(opened, 0).unwrap();
-        let assumed = assumptions(&profile);
+        let assumed = assumptions(&profile, &loaded);
         let record = record::record(&profile, &label, &loaded, &analyse_all(&profile, &loaded, &assumed), &[]);
         let probe = profile.probe.as_ref().unwrap();
         let contract = probe.contract.as_ref().unwrap();

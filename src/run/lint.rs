@@ -366,7 +366,7 @@ fn judged(
     threads: usize,
     tell: &dyn Fn(&str),
 ) -> (Linted, Kept) {
-    let assumptions = assumptions(profile);
+    let assumptions = assumptions(profile, &loaded);
     let analysis = analyse(profile, &loaded, &assumptions);
     let keys: Vec<&str> = profile.families.iter().flat_map(|family| family.keys.iter().map(String::as_str)).collect();
     let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);

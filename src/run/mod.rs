@@ -16,6 +16,7 @@ mod reports;
 mod runner;
 mod setup;
 mod snippets;
+mod surroundings;
 
 pub use commands::main;
 pub use error::RunError;
@@ -177,10 +178,15 @@ pub struct Analysis<'l> {
     pub followed: usize,
 }
 
-/// The profile's assumptions as the engine takes them.
+/// The profile's assumptions, and what files that are not Python tell the program, as the engine takes them.
 #[must_use]
-pub fn assumptions(profile: &Profile) -> Assumptions {
-    Assumptions { known: profile.known.clone(), environment: profile.environment.clone() }
+pub fn assumptions(profile: &Profile, loaded: &Loaded) -> Assumptions {
+    Assumptions {
+        known: profile.known.clone(),
+        environment: profile.environment.clone(),
+        entry_points: surroundings::entry_points(loaded),
+        arguments: surroundings::arguments(loaded),
+    }
 }
 
 /// Runs modules and the profile's entries, then `more`; again with the installs that turn out to hold without a condition, until they are the

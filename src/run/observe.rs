@@ -193,7 +193,7 @@ pub(super) fn run(quiet: bool, args: &ProbeRunArgs) -> Result<u8, RunError> {
     let exercised = args.command.is_empty();
     let run: Vec<&LoadedSource> = if exercised { vec![kernel] } else { loaded.sources.iter().collect() };
     let before = sources(&loaded, &run, !exercised)?;
-    let assumed = assumptions(&profile);
+    let assumed = assumptions(&profile, &loaded);
     let stage0 = super::record::record(&profile, &label, &loaded, &analyse_all(&profile, &loaded, &assumed), &[]);
 
     let tools = tempfile::Builder::new().prefix("rlk-lint-run").tempdir().map_err(unwritable)?;

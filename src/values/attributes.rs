@@ -145,7 +145,12 @@ impl Engine<'_> {
                 "func" => self.add(dst, function),
                 _ => self.add_object(dst, Object::Unknown(Reason::Opaque)),
             },
+            Object::External(outer) if self.text(outer).starts_with("argparse.") && self.given(name, dst) => {}
             Object::External(outer) | Object::Present(outer) => self.extend_external(outer, name, dst),
+            Object::EntryPoint(_) if self.text(name) == "load" => {
+                let Object::EntryPoint(point) = self.get(object) else { return };
+                self.add_object(dst, Object::Decorator(models::Model::LoadEntryPoint, point));
+            }
             Object::Builtin(outer) => {
                 let full = format!("{}.{}", self.text(outer), self.text(name));
                 let sym = self.intern(&full);
@@ -154,11 +159,31 @@ impl Engine<'_> {
             Object::Str(_) => self.add_object(dst, Object::BuiltinMethod(Builtin::Str, name, object)),
             Object::Dict(..) => self.add_object(dst, Object::BuiltinMethod(Builtin::Dict, name, object)),
             Object::Sequence(..) => self.add_object(dst, Object::BuiltinMethod(Builtin::List, name, object)),
-            Object::Unknown(_) => self.add(dst, object),
+            Object::Unknown(_) => {
+                self.given(name, dst);
+                self.add(dst, object);
+            }
             Object::Apply(class) if self.text(name) == "__self__" => self.add(dst, class),
             Object::None => {}
             _ => self.add_object(dst, Object::Unknown(Reason::Opaque)),
         }
+    }
+
+    /// Adds what a flag of this attribute is given, if anything is known to be.
+    fn given(&mut self, name: Sym, dst: NodeId) -> bool {
+        let assumptions = self.assumptions;
+        if assumptions.arguments.is_empty() {
+            return false;
+        }
+        let Some(given) = assumptions.arguments.get(self.text(name)) else { return false };
+        for path in &given.paths {
+            let path = self.intern(path);
+            self.add_object(dst, Object::Str(path));
+        }
+        if given.perhaps {
+            self.add_object(dst, Object::None);
+        }
+        true
     }
 
     fn extend_external(&mut self, outer: Sym, name: Sym, dst: NodeId) {

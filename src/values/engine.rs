@@ -600,6 +600,7 @@ impl<'p> Engine<'p> {
             Use::Partial { call } => self.make_partial(call, object),
             Use::MethodType { function, receiver, dst } => self.bind_methods(function, receiver, dst),
             Use::ImportNamed(call) => self.import_one(call, object),
+            Use::EntryPoints(call) => self.entry_points(call, object),
             Use::Environment { default, dst } => self.environment(object, default, dst),
         }
     }

@@ -36,7 +36,8 @@ impl Engine<'_> {
             | Object::CustomOp(_)
             | Object::Apply(_)
             | Object::Member(..)
-            | Object::Builtin(_) => Some(true),
+            | Object::Builtin(_)
+            | Object::EntryPoint(_) => Some(true),
             _ => None,
         }
     }

@@ -73,6 +73,11 @@ impl Engine<'_> {
                         Object::Str(name) => Some(name),
                         _ => None,
                     });
+                    if let (Some(name), Some(function)) = (named, self.argument(call, 1)) {
+                        self.subscribe(function, Use::Wrap(1, dst));
+                        let registered = self.operator(name);
+                        return self.subscribe(function, Use::Wrap(1, registered));
+                    }
                     match named {
                         Some(name) => key = name,
                         None => return self.subscribe(argument, Use::AgainCall(call)),
@@ -149,7 +154,48 @@ impl Engine<'_> {
                 }
             }
             Model::Environment => self.read_environment(call),
+            Model::EntryPoints => {
+                let group = self.keyword(call, "group").or(first);
+                match group {
+                    Some(group) => self.subscribe(group, Use::EntryPoints(call)),
+                    None => {
+                        let result = self.result_of(name);
+                        self.add_object(dst, Object::External(result));
+                    }
+                }
+            }
+            Model::LoadEntryPoint => self.load_entry_point(call, name),
         }
+    }
+
+    /// The entry points of a group, as a sequence.
+    pub(super) fn entry_points(&mut self, call: u32, group: ObjectId) {
+        let CallRecord { caller, op, dst, .. } = self.calls[call as usize];
+        let Object::Str(group) = self.get(group) else { return self.add_object(dst, Object::Unknown(Reason::ComputedString)) };
+        let sequence = self.object(Object::Sequence(caller, op));
+        let element = self.element(sequence);
+        let assumptions = self.assumptions;
+        for point in assumptions.entry_points.get(self.text(group)).into_iter().flatten() {
+            let point = self.intern(point);
+            self.add_object(element, Object::EntryPoint(point));
+        }
+        self.add(dst, sequence);
+    }
+
+    /// What an entry point names: `module:attribute.attribute`.
+    fn load_entry_point(&mut self, call: u32, point: Sym) {
+        let CallRecord { caller, op, dst, .. } = self.calls[call as usize];
+        let point = self.text(point).to_owned();
+        let (module, path) = point.split_once(':').unwrap_or((&point, ""));
+        let near = self.program.module(self.program.module_of(self.instances[caller.0 as usize].scope)).source;
+        let mut node = self.fresh();
+        self.add_module(module.trim(), near, node);
+        for part in path.split('.').map(str::trim).filter(|part| !part.is_empty()) {
+            let (name, next) = (self.intern(part), self.fresh());
+            self.subscribe(node, Use::Attr { name, dst: next, from: caller, op });
+            node = next;
+        }
+        self.copy(node, dst);
     }
 
     pub(super) fn wrap(&mut self, kind: u8, object: ObjectId, dst: NodeId) {

@@ -20,6 +20,19 @@ pub struct Assumptions {
     pub known: BTreeMap<String, Known>,
     /// Environment variables; one that is absent is undecided.
     pub environment: BTreeMap<String, Known>,
+    /// Entry points of the installed distributions by group: `module:attribute`.
+    pub entry_points: BTreeMap<String, Vec<String>>,
+    /// Dotted paths that attributes of parsed arguments hold.
+    pub arguments: BTreeMap<String, Given>,
+}
+
+/// What a flag is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Dotted paths, in order.
+    pub paths: Vec<String>,
+    /// Whether it may also be left out.
+    pub perhaps: bool,
 }
 
 pub use crate::profile::Known;
@@ -246,6 +259,7 @@ pub(super) enum Use {
         dst: NodeId,
     },
     ImportNamed(u32),
+    EntryPoints(u32),
     Environment {
         default: Option<NodeId>,
         dst: NodeId,

@@ -25,6 +25,10 @@ pub enum Model {
     Checkpoint,
     /// Reads an environment variable: first argument the name, second the default.
     Environment,
+    /// Finds entry points: `group=` says which.
+    EntryPoints,
+    /// `load` of an entry point.
+    LoadEntryPoint,
     /// A factory of dataclasses: fields come from keywords.
     Dataclass,
 }
@@ -42,6 +46,9 @@ pub const MODELS: &[(&str, Model)] = &[
     ("functools.update_wrapper", Model::Identity),
     ("functools.wraps", Model::IdentityFactory),
     ("importlib.import_module", Model::ImportModule),
+    ("importlib.metadata.entry_points", Model::EntryPoints),
+    ("importlib.metadata.entry_points().get", Model::EntryPoints),
+    ("importlib.metadata.entry_points().select", Model::EntryPoints),
     ("megatron.core.jit.jit_fuser", Model::Identity),
     ("os.environ.get", Model::Environment),
     ("os.getenv", Model::Environment),

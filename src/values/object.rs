@@ -125,6 +125,8 @@ pub enum Object {
     Decorator(super::models::Model, Sym),
     /// A generator or coroutine of a scope instance.
     Generator(InstanceId),
+    /// An entry point of a distribution: `module:attribute`.
+    EntryPoint(Sym),
     /// `globals()` of a module.
     Namespace(ModuleId),
     /// Nothing is known.

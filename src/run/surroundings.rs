@@ -1,0 +1,160 @@
+//! What files that are not Python tell a program: entry points of distributions, and dotted paths that launch scripts and argument defaults
+//! give to flags.
+//!
+//! In: the sources that were read. Out: entry points by group, and for each attribute that `argparse` makes of a flag the dotted paths that it
+//! gets. Only paths that lead to a module of the sources count. What a launch script gives inside an `if` may be left out, since branches of
+//! scripts are not followed. Refused: nothing; a file that is not what its name says tells nothing here.
+
+use std::collections::BTreeMap;
+
+use super::{Loaded, counts};
+use crate::names::{ModuleId, Program};
+use crate::sources::FileKind;
+use crate::syntax::shell::{self, Word};
+use crate::syntax::{Literal, OpKind, Passing, Scope};
+use crate::values::Given;
+
+/// Entry points by group: `module:attribute`.
+pub type EntryPoints = BTreeMap<String, Vec<String>>;
+
+/// Dotted paths by the attribute of the parsed arguments that holds them.
+pub type Arguments = BTreeMap<String, Given>;
+
+/// Entry points that the sources' `pyproject.toml` files declare.
+#[must_use]
+pub fn entry_points(loaded: &Loaded) -> EntryPoints {
+    let mut out = EntryPoints::new();
+    for file in loaded.sources.iter().flat_map(|source| &source.files).filter(|file| file.kind == FileKind::Toml) {
+        let text = loaded.files.get(file.file);
+        if text.path.rsplit('/').next() != Some("pyproject.toml") {
+            continue;
+        }
+        let table: toml::Table = text.text.parse().unwrap_or_default();
+        let groups = table.get("project").and_then(|project| project.get("entry-points")).and_then(toml::Value::as_table);
+        for (group, points) in groups.into_iter().flatten() {
+            let points = points.as_table().into_iter().flatten();
+            let named =
+                points.filter_map(|(_, point)| point.as_str()).map(|point| point.split('[').next().unwrap_or(point).trim().to_owned());
+            out.entry(group.clone()).or_default().extend(named);
+        }
+    }
+    for points in out.values_mut() {
+        points.sort();
+        points.dedup();
+    }
+    out
+}
+
+/// Dotted paths that flags get from launch scripts and from their own defaults.
+#[must_use]
+pub fn arguments(loaded: &Loaded) -> Arguments {
+    let program = &loaded.program;
+    // Flag, attribute.
+    let mut flags: BTreeMap<String, String> = BTreeMap::new();
+    let mut out = Arguments::new();
+    for id in program.module_ids().filter(|id| counts(loaded.class_of(*id))) {
+        for flag in flags_of(program, id) {
+            if let Some(default) = flag.default.filter(|path| leads_somewhere(program, path)) {
+                out.entry(flag.attribute.clone()).or_default().paths.push(default);
+            }
+            flags.insert(flag.name, flag.attribute);
+        }
+    }
+    if flags.is_empty() {
+        return out;
+    }
+    for source in &loaded.sources {
+        for file in source.files.iter().filter(|file| file.kind == FileKind::Shell) {
+            let text = loaded.files.get(file.file);
+            if !counts(loaded.classes.class(&text.source, &text.path)) {
+                continue;
+            }
+            let script = shell::read(&text.text);
+            let lists = script.assignments.iter().map(|assignment| &assignment.elements);
+            for words in lists.chain(script.commands.iter().map(|command| &command.words)) {
+                for pair in words.windows(2) {
+                    let (Some(flag), Some(path)) = (pair[0].literal(), pair[1].literal()) else { continue };
+                    if let Some(attribute) = flags.get(flag)
+                        && leads_somewhere(program, path)
+                    {
+                        let given = out.entry(attribute.clone()).or_default();
+                        given.paths.push(path.to_owned());
+                        given.perhaps |= is_conditional(&text.text, &pair[1]);
+                    }
+                }
+            }
+        }
+    }
+    for given in out.values_mut() {
+        given.paths.sort();
+        given.paths.dedup();
+    }
+    out
+}
+
+/// A flag that a parser declares.
+struct Flag {
+    name: String,
+    attribute: String,
+    default: Option<String>,
+}
+
+/// Flags that calls of `add_argument` in a module declare.
+fn flags_of(program: &Program, id: ModuleId) -> Vec<Flag> {
+    let module = program.module(id);
+    if !module.facts.names.iter().any(|name| name == "add_argument") {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for scope in &module.facts.scopes {
+        let text = |reg: u32| literal(scope, reg).map(|name| module.facts.name(name).to_owned());
+        for op in &scope.ops {
+            let OpKind::Call { func, args, .. } = &op.kind else { continue };
+            let adds = scope.ops.iter().any(
+                |op| matches!(&op.kind, OpKind::LoadAttr { dst, name, .. } if dst == func && module.facts.name(*name) == "add_argument"),
+            );
+            if !adds {
+                continue;
+            }
+            let positional = args.iter().filter(|(passing, _)| *passing == Passing::Position);
+            let Some(name) = positional.filter_map(|(_, reg)| text(*reg)).find(|name| name.starts_with("--")) else { continue };
+            let keyword = |wanted: &str| {
+                let found =
+                    args.iter().find(|(passing, _)| matches!(passing, Passing::Keyword(name) if module.facts.name(*name) == wanted));
+                found.and_then(|(_, reg)| text(*reg))
+            };
+            let attribute = keyword("dest").unwrap_or_else(|| name.trim_start_matches('-').replace('-', "_"));
+            out.push(Flag { name, attribute, default: keyword("default") });
+        }
+    }
+    out
+}
+
+/// The text in a register that holds a literal string.
+fn literal(scope: &Scope, reg: u32) -> Option<u32> {
+    scope.ops.iter().find_map(|op| match op.kind {
+        OpKind::Literal(dst, Literal::Str(text)) if dst == reg => Some(text),
+        _ => None,
+    })
+}
+
+/// Whether a text is a dotted path of something in a module of the sources.
+fn leads_somewhere(program: &Program, path: &str) -> bool {
+    let plain = path.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c == '_' || c.is_alphanumeric()));
+    plain
+        && path.rsplit_once('.').is_some_and(|(module, _)| {
+            program.find_scope(path).is_some() || program.strings.find(module).is_some_and(|sym| program.find(sym, 0).is_some())
+        })
+}
+
+/// Whether a word of a script stands inside an `if`.
+fn is_conditional(text: &str, word: &Word) -> bool {
+    let before = text.get(..word.range.0 as usize).unwrap_or("");
+    let words = before.lines().filter_map(|line| line.split_whitespace().next());
+    let depth = words.fold(0i32, |depth, first| match first {
+        "if" => depth + 1,
+        "fi" => depth - 1,
+        _ => depth,
+    });
+    depth > 0
+}
