@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{self, RuleMeta};
 use crate::findings::{Finding, Gap, Related, Step};
-use crate::names::{GlobalScope, ModuleId, Program};
+use crate::names::{GlobalScope, ModuleId, Program, Sym};
 use crate::profile::{PathClass, Profile};
 use crate::routes::{Callsite, Routes, target_name};
 use crate::sources::LoadedSource;
@@ -301,42 +301,68 @@ impl Context<'_> {
     /// Objects that a register may hold, also in a branch that never runs: there its definition is followed by name.
     fn glance(&self, scope: GlobalScope, reg: Reg) -> Vec<ObjectId> {
         let mut out: BTreeSet<ObjectId> = BTreeSet::new();
-        let facts = self.program.scope(scope);
-        let mut open = vec![reg];
+        // Scope, register, and the attributes that are read of it, innermost last.
+        let mut open = vec![(scope, reg, Vec::new())];
         let mut seen = BTreeSet::new();
-        while let Some(reg) = open.pop() {
-            if !seen.insert(reg) {
+        while let Some((scope, reg, path)) = open.pop() {
+            if !seen.insert((scope, reg, path.clone())) {
                 continue;
             }
-            let known: Vec<ObjectId> = self.engine.copies_of(scope).iter().flat_map(|inst| self.engine.objects_in(*inst, reg)).collect();
+            let copies = self.engine.copies_of(scope).iter();
+            let known: Vec<ObjectId> = copies.flat_map(|inst| self.engine.objects_in(*inst, reg)).collect();
             if !known.is_empty() {
-                out.extend(known);
+                out.extend(known.into_iter().flat_map(|object| self.glance_attributes(object, &path)));
                 continue;
             }
-            let module = self.program.module_of(scope);
-            for op in &facts.ops {
+            let id = self.program.module_of(scope);
+            let here = self.program.module(id);
+            for op in &self.program.scope(scope).ops {
+                let mut named = |module: ModuleId, name: Sym| {
+                    let objects = self.engine.global_objects(module, name);
+                    if objects.is_empty() {
+                        // The module's own statement that binds the name did not run either.
+                        let body = self.program.global_scope(module, 0);
+                        let home = self.program.module(module);
+                        let binds = self.program.scope(body).ops.iter().filter_map(|op| match op.kind {
+                            OpKind::StoreGlobal(bound, src) if home.sym(bound) == name => Some(src),
+                            _ => None,
+                        });
+                        open.extend(binds.map(|src| (body, src, path.clone())));
+                    }
+                    out.extend(objects.into_iter().flat_map(|object| self.glance_attributes(object, &path)));
+                };
                 match &op.kind {
-                    OpKind::Move(dst, src) | OpKind::Filter(dst, src, _) if *dst == reg => open.push(*src),
-                    OpKind::Phi(dst, inputs) if *dst == reg => open.extend(inputs.iter().map(|(src, _)| *src)),
-                    OpKind::LoadGlobal(dst, name) if *dst == reg => {
-                        out.extend(self.engine.global_objects(module, self.program.module(module).sym(*name)));
+                    OpKind::Move(dst, src) | OpKind::Filter(dst, src, _) if *dst == reg => open.push((scope, *src, path.clone())),
+                    OpKind::Phi(dst, inputs) if *dst == reg => open.extend(inputs.iter().map(|(src, _)| (scope, *src, path.clone()))),
+                    OpKind::LoadGlobal(dst, name) if *dst == reg => named(id, here.sym(*name)),
+                    OpKind::LoadFree(dst, outer, src) if *dst == reg => {
+                        open.push((self.program.global_scope(id, *outer), *src, path.clone()));
                     }
                     OpKind::ImportFrom { dst, module: from, level, name } if *dst == reg => {
-                        let here = self.program.module(module);
-                        let base = self.program.absolute(module, here.facts.name(*from), *level);
-                        let found =
-                            base.and_then(|base| self.program.strings.find(&base)).and_then(|sym| self.program.find(sym, here.source));
-                        if let Some(found) = found {
-                            out.extend(self.engine.global_objects(found, here.sym(*name)));
+                        let base = self.program.absolute(id, here.facts.name(*from), *level);
+                        let module = |name: &str| self.program.strings.find(name).and_then(|sym| self.program.find(sym, here.source));
+                        if let Some(base) = base {
+                            let full = format!("{base}.{}", here.facts.name(*name));
+                            match (module(&full), module(&base)) {
+                                (Some(found), _) if !path.is_empty() => {
+                                    let mut rest = path.clone();
+                                    let first = rest.pop().unwrap_or_else(|| here.sym(*name));
+                                    let objects = self.engine.global_objects(found, first);
+                                    out.extend(objects.into_iter().flat_map(|object| self.glance_attributes(object, &rest)));
+                                }
+                                (_, Some(found)) => named(found, here.sym(*name)),
+                                _ => {}
+                            }
                         }
                     }
                     OpKind::LoadAttr { dst, obj, name } if *dst == reg => {
-                        let name = self.program.module(module).sym(*name);
-                        for object in self.glance_shallow(scope, *obj) {
-                            if let Object::Module(found) = self.engine.get(object) {
-                                out.extend(self.engine.global_objects(found, name));
-                            }
-                        }
+                        let mut longer = path.clone();
+                        longer.push(here.sym(*name));
+                        open.push((scope, *obj, longer));
+                    }
+                    OpKind::Call { dst, func, .. } if *dst == reg && !path.is_empty() => {
+                        // What calling a class gives has the class's methods.
+                        open.push((scope, *func, path.clone()));
                     }
                     _ => {}
                 }
@@ -345,18 +371,24 @@ impl Context<'_> {
         out.into_iter().collect()
     }
 
-    fn glance_shallow(&self, scope: GlobalScope, reg: Reg) -> Vec<ObjectId> {
-        let known: Vec<ObjectId> = self.engine.copies_of(scope).iter().flat_map(|inst| self.engine.objects_in(*inst, reg)).collect();
-        if !known.is_empty() {
-            return known;
+    /// What reading a path of attributes of an object gives, innermost name last.
+    fn glance_attributes(&self, object: ObjectId, path: &[Sym]) -> Vec<ObjectId> {
+        let mut objects = vec![object];
+        for name in path.iter().rev() {
+            // `apply` of an autograd function runs its `forward`.
+            let forward = (self.program.strings.text(*name) == "apply").then(|| self.program.strings.find("forward")).flatten();
+            objects = objects
+                .into_iter()
+                .flat_map(|object| {
+                    let found = self.engine.attribute_objects(object, *name);
+                    match forward {
+                        Some(forward) if found.is_empty() => self.engine.attribute_objects(object, forward),
+                        _ => found,
+                    }
+                })
+                .collect();
         }
-        let module = self.program.module_of(scope);
-        let ops = self.program.scope(scope).ops.iter();
-        let loads = ops.filter_map(|op| match op.kind {
-            OpKind::LoadGlobal(dst, name) if dst == reg => Some(name),
-            _ => None,
-        });
-        loads.flat_map(|name| self.engine.global_objects(module, self.program.module(module).sym(name))).collect()
+        objects
     }
 
     /// Dotted name of an object if it is of a family.
@@ -364,10 +396,19 @@ impl Context<'_> {
         match self.engine.get(object) {
             Object::Function(scope, _) => self.reaches(Target::Scope(scope)).then(|| self.program.qualified(scope)),
             Object::Class(scope, _) => self.reaches(Target::Class(scope)).then(|| self.program.qualified(scope)),
+            Object::StaticMethod(function) | Object::ClassMethod(function) => self.family_object(function),
             Object::Bound(function, _) | Object::Kernel(function) | Object::Launch(function) | Object::CustomOp(function) => {
                 self.family_object(function)
             }
             Object::Apply(class) => self.family_object(class),
+            // Calling an instance.
+            Object::Instance(..) => {
+                let call = self.program.strings.find("__call__")?;
+                self.engine.attribute_objects(object, call).into_iter().find_map(|object| match self.engine.get(object) {
+                    Object::Function(..) => self.family_object(object),
+                    _ => None,
+                })
+            }
             Object::External(name) => self.reaches(Target::External(name)).then(|| self.engine.text(name).to_owned()),
             _ => None,
         }

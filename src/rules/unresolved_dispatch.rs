@@ -1,11 +1,11 @@
 //! RLK203: one callsite, several implementations, and nothing that decides between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Context, rule};
 use crate::findings::{Finding, Related};
 use crate::profile::PathClass;
-use crate::values::EdgeKind;
+use crate::values::{EdgeKind, InstanceId, Target};
 
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
     for routes in context.routes {
@@ -18,6 +18,16 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
                 edge.kind == EdgeKind::AutogradForward && edge.op == callsite.op && context.engine.scope_of(edge.caller) == callsite.caller
             });
             if forwards.map(|edge| edge.target).collect::<BTreeSet<_>>().len() == 1 {
+                continue;
+            }
+            // Where every caller gets one implementation, the caller decides.
+            let mut reached: BTreeMap<InstanceId, BTreeSet<Target>> = BTreeMap::new();
+            for edge in &context.engine.edges {
+                if edge.op == callsite.op && context.engine.scope_of(edge.caller) == callsite.caller {
+                    reached.entry(edge.caller).or_default().insert(edge.target);
+                }
+            }
+            if reached.values().all(|targets| targets.len() == 1) {
                 continue;
             }
             let caller = context.program.qualified(callsite.caller);

@@ -166,4 +166,27 @@ impl Engine<'_> {
             })
         })
     }
+
+    /// Objects that an attribute may hold, as the object's own code or that of its class and bases defines it.
+    #[must_use]
+    pub fn attribute_objects(&self, object: ObjectId, name: Sym) -> Vec<ObjectId> {
+        let held = |owner: ObjectId| {
+            let places = [Key::Attr(name), Key::Patched(name)];
+            let nodes = places.into_iter().filter_map(move |key| self.fields.get(&(owner, key)));
+            nodes.flat_map(|node| self.set(*node).iter().copied()).collect::<Vec<_>>()
+        };
+        match self.get(object) {
+            Object::Module(module) => self.global_objects(module, name),
+            Object::Class(..) | Object::Instance(..) => {
+                let class = if let Object::Instance(class, _) = self.get(object) { class } else { object };
+                let mut found = held(object);
+                if found.is_empty() {
+                    let order = self.linear.get(&class).cloned().unwrap_or_else(|| [class].into());
+                    found = order.iter().map(|base| held(*base)).find(|objects| !objects.is_empty()).unwrap_or_default();
+                }
+                found
+            }
+            _ => Vec::new(),
+        }
+    }
 }
