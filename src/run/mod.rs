@@ -185,7 +185,7 @@ pub fn assumptions(profile: &Profile, loaded: &Loaded) -> Assumptions {
         known: profile.known.clone(),
         environment: profile.environment.clone(),
         entry_points: surroundings::entry_points(loaded),
-        arguments: surroundings::arguments(loaded),
+        arguments: surroundings::arguments(loaded, &profile.environment),
     }
 }
 

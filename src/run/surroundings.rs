@@ -2,17 +2,17 @@
 //! give to flags.
 //!
 //! In: the sources that were read. Out: entry points by group, and for each attribute that `argparse` makes of a flag the dotted paths that it
-//! gets. Only paths that lead to a module of the sources count. What a launch script gives inside an `if` may be left out, since branches of
-//! scripts are not followed. Refused: nothing; a file that is not what its name says tells nothing here.
+//! gets. Only paths that lead to a module of the sources count. What a launch script gives in a branch that the profile's environment rules out is
+//! left out; in one that nothing decides, it may be given or not. Refused: nothing; a file that is not what its name says tells nothing here.
 
 use std::collections::BTreeMap;
 
 use super::{Loaded, counts};
 use crate::names::{ModuleId, Program};
 use crate::sources::FileKind;
-use crate::syntax::shell::{self, Word};
+use crate::syntax::shell::{self, HoleKind, Script, Word};
 use crate::syntax::{Literal, OpKind, Passing, Scope};
-use crate::values::Given;
+use crate::values::{Given, Known};
 
 /// Entry points by group: `module:attribute`.
 pub type EntryPoints = BTreeMap<String, Vec<String>>;
@@ -47,7 +47,7 @@ pub fn entry_points(loaded: &Loaded) -> EntryPoints {
 
 /// Dotted paths that flags get from launch scripts and from their own defaults.
 #[must_use]
-pub fn arguments(loaded: &Loaded) -> Arguments {
+pub fn arguments(loaded: &Loaded, environment: &BTreeMap<String, Known>) -> Arguments {
     let program = &loaded.program;
     // Flag, attribute.
     let mut flags: BTreeMap<String, String> = BTreeMap::new();
@@ -77,9 +77,12 @@ pub fn arguments(loaded: &Loaded) -> Arguments {
                     if let Some(attribute) = flags.get(flag)
                         && leads_somewhere(program, path)
                     {
-                        let given = out.entry(attribute.clone()).or_default();
-                        given.paths.push(path.to_owned());
-                        given.perhaps |= is_conditional(&text.text, &pair[1]);
+                        let runs = Branches { text: &text.text, script: &script, environment }.runs(pair[1].range.0);
+                        if runs != Some(false) {
+                            let given = out.entry(attribute.clone()).or_default();
+                            given.paths.push(path.to_owned());
+                            given.perhaps |= runs.is_none();
+                        }
                     }
                 }
             }
@@ -147,14 +150,95 @@ fn leads_somewhere(program: &Program, path: &str) -> bool {
         })
 }
 
-/// Whether a word of a script stands inside an `if`.
-fn is_conditional(text: &str, word: &Word) -> bool {
-    let before = text.get(..word.range.0 as usize).unwrap_or("");
-    let words = before.lines().filter_map(|line| line.split_whitespace().next());
-    let depth = words.fold(0i32, |depth, first| match first {
-        "if" => depth + 1,
-        "fi" => depth - 1,
-        _ => depth,
-    });
-    depth > 0
+/// The branches of a launch script, as the profile's environment decides them.
+struct Branches<'a> {
+    text: &'a str,
+    script: &'a Script,
+    environment: &'a BTreeMap<String, Known>,
+}
+
+impl Branches<'_> {
+    /// Whether the place is reached; `None` if nothing decides it. `if`, `elif`, `else` and `fi` are taken for what they are at the start of a line.
+    fn runs(&self, place: u32) -> Option<bool> {
+        let before = self.text.get(..place as usize)?;
+        // One entry for each `if` around the place: whether this branch is taken, and whether an earlier one was.
+        let mut open: Vec<(Option<bool>, Option<bool>)> = Vec::new();
+        let mut start = 0;
+        for line in before.split_inclusive('\n') {
+            let at = start;
+            start += line.len();
+            match line.split_whitespace().next() {
+                Some("if") => open.push((self.test(at, line), Some(false))),
+                Some("elif") => {
+                    let (taken, earlier) = open.pop()?;
+                    let earlier = or(earlier, taken);
+                    open.push((and_not(self.test(at, line), earlier), earlier));
+                }
+                Some("else") => {
+                    let (taken, earlier) = open.pop()?;
+                    let earlier = or(earlier, taken);
+                    open.push((and_not(Some(true), earlier), earlier));
+                }
+                Some("fi") => drop(open.pop()),
+                _ => {}
+            }
+        }
+        open.into_iter().fold(Some(true), |all, (taken, _)| and_not(all, taken.map(|taken| !taken)))
+    }
+
+    /// What the test in a line comes to: `[[ a == b ]]` and the like, if it is the only one.
+    fn test(&self, at: usize, line: &str) -> Option<bool> {
+        let inside = |place: u32| (at..at + line.len()).contains(&(place as usize));
+        let mut commands = self.script.commands.iter().filter(|command| inside(command.range.0));
+        let test = commands.find(|command| matches!(command.program(), Some("[[" | "[" | "test")))?;
+        let decided = ["&&", "||", "!"].iter().all(|joint| !line.contains(&format!(" {joint} ")));
+        let [_, left, operator, right, ..] = &test.words[..] else { return None };
+        let (left, right) = (self.value(left, 0)?, self.value(right, 0)?);
+        match operator.literal()? {
+            "==" | "=" if decided => Some(left == right),
+            "!=" if decided => Some(left != right),
+            _ => None,
+        }
+    }
+
+    /// The text of a word, if its variables are known.
+    fn value(&self, word: &Word, depth: u32) -> Option<String> {
+        let mut out = word.text.clone();
+        for hole in word.holes.iter().rev() {
+            let HoleKind::Variable { name, default } = &hole.kind else { return None };
+            let mut value = self.variable(name, default.as_deref(), hole.range.0, depth)?;
+            let written = self.text.get(hole.range.0 as usize..hole.range.1 as usize)?;
+            if let Some((_, pattern)) = written.split_once("%%") {
+                // `${name%%X*}` ends before the first X.
+                let cut = pattern.strip_suffix("*}").filter(|cut| !cut.contains(['*', '?', '[']))?;
+                value = value.split(cut).next().unwrap_or("").to_owned();
+            } else if written.contains(['#', '%', '^', ',']) || written.contains("//") {
+                return None;
+            }
+            out.insert_str(hole.at, &value);
+        }
+        Some(out)
+    }
+
+    /// The value of a variable: what the script set last before the place, else the profile's environment, else the default.
+    fn variable(&self, name: &str, default: Option<&str>, place: u32, depth: u32) -> Option<String> {
+        let mut earlier = self.script.assignments.iter().filter(|assignment| assignment.name == name && assignment.range.0 < place);
+        let set = earlier.rfind(|assignment| assignment.range.1 <= place && assignment.value.is_some());
+        if let Some(value) = set.and_then(|assignment| assignment.value.as_ref()).filter(|_| depth < 8) {
+            return self.value(value, depth + 1);
+        }
+        match self.environment.get(name) {
+            Some(Known::Str(value)) => Some(value.clone()),
+            Some(Known::None) => default.map(str::to_owned),
+            _ => None,
+        }
+    }
+}
+
+fn or(a: Option<bool>, b: Option<bool>) -> Option<bool> {
+    if a == Some(true) || b == Some(true) { Some(true) } else { a.zip(b).map(|_| false) }
+}
+
+fn and_not(a: Option<bool>, b: Option<bool>) -> Option<bool> {
+    if a == Some(false) || b == Some(true) { Some(false) } else { a.zip(b).map(|_| true) }
 }

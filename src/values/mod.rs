@@ -26,5 +26,5 @@ mod queries;
 mod running;
 
 pub use engine::Engine;
-pub use graph::{Assumptions, CallEdge, EdgeKind, Given, Install, Target, Unresolved};
+pub use graph::{Assumptions, CallEdge, EdgeKind, Given, Install, Known, Target, Unresolved};
 pub use object::{Builtin, InstanceId, Object, ObjectId, Reason};
