@@ -183,7 +183,10 @@ impl Branches<'_> {
                 _ => {}
             }
         }
-        open.into_iter().fold(Some(true), |all, (taken, _)| and_not(all, taken.map(|taken| !taken)))
+        if open.iter().any(|(taken, _)| *taken == Some(false)) {
+            return Some(false);
+        }
+        open.iter().all(|(taken, _)| *taken == Some(true)).then_some(true)
     }
 
     /// What the test in a line comes to: `[[ a == b ]]` and the like, if it is the only one.
