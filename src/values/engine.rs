@@ -14,8 +14,10 @@ use crate::syntax::{CondId, CondKind, NO_REG, Passing, Reg};
 pub(super) const NOBODY: ObjectId = ObjectId(u32::MAX);
 /// More objects than this in one node become `Unknown(Widened)`.
 const MAX_SET: usize = 160;
-/// So do more data than this: numbers, strings, names outside the sources.
-const MAX_DATA: u8 = 96;
+/// So do more numbers, strings and their parts than this.
+const MAX_TEXTS: u8 = 96;
+/// So do more names outside the sources than this.
+const MAX_DATA: u8 = 32;
 /// So do more containers than this.
 const MAX_CONTAINERS: u8 = 16;
 /// More containers than this that are read under a key that nobody knows are put into one.
@@ -32,6 +34,7 @@ pub(super) const MAX_CONTEXTS: u32 = 40;
 enum Weight {
     /// What can be called, and what has attributes of its own.
     Code,
+    Text,
     Data,
     Container,
 }
@@ -40,9 +43,10 @@ impl Weight {
     const fn of(object: Object) -> Self {
         match object {
             Object::Sequence(JOINED, _) | Object::Dict(JOINED, _) => Self::Code,
-            Object::Sequence(_, op) if op & PARTS != 0 && op < JOINED.0 => Self::Data,
+            Object::Sequence(_, op) if op & PARTS != 0 && op < JOINED.0 => Self::Text,
             Object::Sequence(..) | Object::Dict(..) => Self::Container,
-            Object::Int(_) | Object::Str(_) | Object::TupleKey(_) | Object::External(_) | Object::BuiltinMethod(..) => Self::Data,
+            Object::Int(_) | Object::Str(_) | Object::TupleKey(_) => Self::Text,
+            Object::External(_) | Object::BuiltinMethod(..) => Self::Data,
             _ => Self::Code,
         }
     }
@@ -224,29 +228,41 @@ impl<'p> Engine<'p> {
     }
 
     pub(super) fn add(&mut self, node: NodeId, object: ObjectId) {
+        let weight = Weight::of(self.objects[object.0 as usize]);
         let slot = &mut self.nodes[node.0 as usize];
-        if slot.set.contains(&object) {
+        let crowded = match weight {
+            Weight::Code => false,
+            Weight::Text => slot.texts >= MAX_TEXTS,
+            Weight::Data => slot.data >= MAX_DATA,
+            Weight::Container => slot.containers >= if slot.joins { MAX_JOINED } else { MAX_CONTAINERS },
+        };
+        let full = slot.set.len() >= MAX_SET;
+        let joins = crowded && !full && slot.joins && weight == Weight::Container;
+        if ((full || crowded) && !joins && slot.widened) || slot.set.contains(&object) {
             return;
         }
-        let (mut object, mut weight) = (object, Weight::of(self.objects[object.0 as usize]));
-        let full = slot.set.len() >= MAX_SET || (weight == Weight::Data && slot.data == MAX_DATA);
-        let room = if slot.joins { MAX_JOINED } else { MAX_CONTAINERS };
-        let crowded = weight == Weight::Container && slot.containers >= room;
-        if crowded && slot.joins && !full {
+        let mut object = object;
+        if joins {
             object = self.join_containers(node, object);
-            weight = Weight::Code;
-        } else if crowded || full {
+        } else if full || crowded {
             object = self.object(Object::Unknown(Reason::Widened));
-            weight = Weight::Code;
             self.widened += 1;
         }
         let slot = &mut self.nodes[node.0 as usize];
-        if slot.set.contains(&object) {
-            return;
+        if joins || full || crowded {
+            slot.widened |= !joins;
+            if slot.set.contains(&object) {
+                return;
+            }
+        } else {
+            match weight {
+                Weight::Code => {}
+                Weight::Text => slot.texts += 1,
+                Weight::Data => slot.data += 1,
+                Weight::Container => slot.containers += 1,
+            }
         }
         slot.set.push(object);
-        slot.data += u8::from(weight == Weight::Data);
-        slot.containers += u8::from(weight == Weight::Container);
         if !std::mem::replace(&mut slot.queued, true) {
             self.queue.push_back(node);
         }

@@ -273,10 +273,14 @@ pub(super) struct Node {
     /// How many of them every use has got.
     pub settled: u32,
     pub uses: Vec<Use>,
-    /// Data among the objects.
+    /// Numbers and strings among the objects.
+    pub texts: u8,
+    /// Names outside the sources among them.
     pub data: u8,
     /// Containers among them.
     pub containers: u8,
+    /// Whether something had no room.
+    pub widened: bool,
     /// Whether containers that are too many are put into one.
     pub joins: bool,
     pub queued: bool,
