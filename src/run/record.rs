@@ -11,7 +11,7 @@ use crate::stage0::baseline::{self, Evaluation, Modules};
 use crate::stage0::eval::{Evaluator, Facts, with_stack};
 use crate::stage0::evidence;
 use crate::stage0::regions::{self, Assigned};
-use crate::stage0::{Baseline, Candidates, Decision, Fact, PhaseRow, Place, Record, Rows, SCHEMA, ShapeRow, Workload, shapes};
+use crate::stage0::{Baseline, Fact, PhaseRow, Place, Record, Rows, SCHEMA, ShapeRow, Workload, shapes};
 use crate::text::Span;
 use crate::values::{Engine, Object};
 
@@ -119,25 +119,11 @@ pub fn record(profile: &Profile, label: &str, loaded: &Loaded, analysis: &Analys
         workload: workload(profile, &place),
         shapes,
         baseline,
-        candidates: Candidates {
-            contract: String::new(),
-            may_vary: Vec::new(),
-            pinned: Vec::new(),
-            rows: Vec::new(),
-            excluded: Vec::new(),
-        },
-        decision: Decision {
-            outcome: "no-go".to_owned(),
-            region: None,
-            workload: Vec::new(),
-            candidates: Vec::new(),
-            ranking: Vec::new(),
-            criteria: Vec::new(),
-            blockers: Vec::new(),
-            follow_up: None,
-        },
-        contradictions: Vec::new(),
-        unsupported: Vec::new(),
+        // Not looked for yet: an empty list would read as a result.
+        candidates: None,
+        decision: None,
+        contradictions: None,
+        unsupported: None,
         evidence: evidence.iter().map(|item| evidence::row(item, &loaded.files)).collect(),
     }
 }

@@ -60,14 +60,14 @@ pub struct Record {
     pub shapes: Vec<ShapeRow>,
     /// What the pinned selection function answers for those shapes.
     pub baseline: Baseline,
-    /// Launch and tile configurations that could be compared.
-    pub candidates: Candidates,
+    /// Launch and tile configurations that could be compared; `None` as long as nothing looks for them, as in the three below.
+    pub candidates: Option<Candidates>,
     /// The one region that was selected, or why none was.
-    pub decision: Decision,
+    pub decision: Option<Decision>,
     /// Values on which profile and sources disagree.
-    pub contradictions: Vec<Contradiction>,
+    pub contradictions: Option<Vec<Contradiction>>,
     /// What the sources reject, do not claim, or leave open.
-    pub unsupported: Vec<UnsupportedRow>,
+    pub unsupported: Option<Vec<UnsupportedRow>>,
     /// Reports, tests and result files.
     pub evidence: Vec<EvidenceRow>,
 }
