@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 use crate::findings::{Related, Step};
 use crate::render::testing::{KERNEL, KERNEL_COMMIT, MAIN_COMMIT, Sample, TRAIN, sample, span_of};
-use crate::text::{Span, TextFile};
+use crate::text::{FileId, Span, TextFile};
 
 fn rendered(name: &str, sample: &Sample, options: Options<'_>) -> Value {
     let mut out = Vec::new();
@@ -309,21 +309,28 @@ fn odd_spans_give_valid_regions() {
     let single = sample.files.add(TextFile::new("main", "single.py", "x"));
     let empty = sample.files.add(TextFile::new("main", "empty.py", ""));
     let wide = sample.files.add(TextFile::new("main", "wide.py", format!("a = '{}'\nb\n", "é".repeat(9_000))));
-    let spans = [(single, 0, 1), (empty, 0, 0), (wide, 0, 18_000), (wide, 6, 7), (TRAIN, 3, 40), (TRAIN, 9_000, 9_999), (TRAIN, 20, 10)];
     let template = sample.report.findings[0].clone();
-    sample.report.findings = spans
-        .iter()
-        .map(|(file, start, end)| Finding { primary: Span::new(*file, *start, *end), related: vec![], ..template.clone() })
-        .collect();
-    let log = rendered("odd", &sample, Options::default());
-    for result in results(&log) {
-        let region = &result["locations"][0]["physicalLocation"]["region"];
-        assert_eq!(region["startLine"], region["endLine"]);
-        assert!(region["endColumn"].as_u64() >= region["startColumn"].as_u64());
-        assert!(region["snippet"]["text"].as_str().unwrap().chars().count() <= 200);
-    }
-    let context = &results(&log)[2]["locations"][0]["physicalLocation"]["contextRegion"];
+    let mut regions = |name: &str, spans: &[(FileId, u32, u32)]| -> Vec<Value> {
+        sample.report.findings = spans
+            .iter()
+            .map(|(file, start, end)| Finding { primary: Span::new(*file, *start, *end), related: vec![], ..template.clone() })
+            .collect();
+        let log = rendered(name, &sample, Options::default());
+        let places: Vec<Value> = results(&log).iter().map(|result| result["locations"][0]["physicalLocation"].clone()).collect();
+        for place in &places {
+            let region = &place["region"];
+            assert_eq!(region["startLine"], region["endLine"]);
+            assert!(region["endColumn"].as_u64() >= region["startColumn"].as_u64());
+            assert!(region["snippet"]["text"].as_str().unwrap().chars().count() <= 200);
+        }
+        places
+    };
+    let odd = regions("odd", &[(wide, 0, 18_000), (wide, 6, 7), (TRAIN, 3, 40), (TRAIN, 9_000, 9_999), (TRAIN, 20, 10)]);
+    let context = &odd[0]["contextRegion"];
     assert_eq!((context["startColumn"].as_u64(), context["endColumn"].as_u64()), (Some(1), Some(251)));
+    // Nothing is larger than the whole file, so that no region can be its context.
+    let whole = regions("whole files", &[(single, 0, 1), (empty, 0, 0)]);
+    assert!(whole.iter().all(|place| place.get("contextRegion").is_none()), "{whole:?}");
 }
 
 #[test]
