@@ -42,7 +42,6 @@ enum Weight {
 impl Weight {
     const fn of(object: Object) -> Self {
         match object {
-            Object::Sequence(JOINED, _) | Object::Dict(JOINED, _) => Self::Code,
             Object::Sequence(_, op) if op & PARTS != 0 && op < JOINED.0 => Self::Text,
             Object::Sequence(..) | Object::Dict(..) => Self::Container,
             Object::Int(_) | Object::Str(_) | Object::TupleKey(_) => Self::Text,

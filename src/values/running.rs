@@ -1,6 +1,6 @@
 //! What runs: modules, entries, functions that nothing known calls, and what anyone may call.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::engine::Engine;
 use super::graph::Caller;
@@ -21,9 +21,19 @@ impl Engine<'_> {
     /// arguments. First those that no other such function names; then special methods, of classes that none of them names before the others;
     /// at last those that name each other.
     pub fn run_uncalled(&mut self, wanted: impl Fn(ModuleId) -> bool) {
+        let mut open = Vec::new();
+        let mut named: FxHashMap<Sym, u32> = FxHashMap::default();
+        let mut modules = None;
         loop {
-            let open = self.uncalled(&wanted);
-            let named = self.names_used_in(&open);
+            if modules.replace(self.module_instances.len()) == Some(self.module_instances.len()) {
+                let (still, done): (Vec<GlobalScope>, _) = open.into_iter().partition(|scope| self.is_uncalled(*scope));
+                self.count_names(&done, |count| *count -= 1, &mut named);
+                open = still;
+            } else {
+                open = self.uncalled(&wanted);
+                named.clear();
+                self.count_names(&open, |count| *count += 1, &mut named);
+            }
             let turns = open.iter().map(|scope| (self.turn(*scope, &named), *scope));
             let mut turns: Vec<(u8, GlobalScope)> = turns.collect();
             turns.sort_unstable();
@@ -44,13 +54,13 @@ impl Engine<'_> {
     }
 
     /// When a function that nothing calls has its turn.
-    fn turn(&self, scope: GlobalScope, named: &FxHashSet<Sym>) -> u8 {
+    fn turn(&self, scope: GlobalScope, named: &FxHashMap<Sym, u32>) -> u8 {
         let id = self.program.module_of(scope);
         let (module, facts) = (self.program.module(id), self.program.scope(scope));
         let special = module.facts.name(facts.name).starts_with("__");
         let parent = self.program.scope(self.program.global_scope(id, facts.parent));
         let of = if special && parent.kind == ScopeKind::Class { parent.name } else { facts.name };
-        match (special, named.contains(&module.sym(of))) {
+        match (special, named.get(&module.sym(of)).is_some_and(|count| *count > 0)) {
             (false, false) => 0,
             (true, false) => 1,
             (true, true) => 2,
@@ -64,16 +74,20 @@ impl Engine<'_> {
         all.filter(|scope| {
             let module = self.program.module_of(*scope);
             matches!(self.program.scope(*scope).kind, ScopeKind::Function | ScopeKind::Lambda)
-                && self.scope_instances[scope.0 as usize].is_empty()
+                && self.is_uncalled(*scope)
                 && self.module_instances.contains_key(&module)
                 && wanted(module)
         })
         .collect()
     }
 
-    fn names_used_in(&self, scopes: &[GlobalScope]) -> FxHashSet<Sym> {
+    fn is_uncalled(&self, scope: GlobalScope) -> bool {
+        self.scope_instances[scope.0 as usize].is_empty()
+    }
+
+    /// Counts each name that the scopes read, apart from their own.
+    fn count_names(&self, scopes: &[GlobalScope], count: impl Fn(&mut u32), named: &mut FxHashMap<Sym, u32>) {
         use crate::syntax::OpKind;
-        let mut names = FxHashSet::default();
         for scope in scopes {
             let module = self.program.module(self.program.module_of(*scope));
             let facts = self.program.scope(*scope);
@@ -81,11 +95,10 @@ impl Engine<'_> {
                 if let OpKind::LoadGlobal(_, name) | OpKind::LoadAttr { name, .. } = &op.kind
                     && *name != facts.name
                 {
-                    names.insert(module.sym(*name));
+                    count(named.entry(module.sym(*name)).or_default());
                 }
             }
         }
-        names
     }
 
     /// Enters every known object of a function with unknown arguments; false if its definition was never reached.
