@@ -198,7 +198,8 @@ pub fn settle<'l>(
     modules: &[ModuleId],
     more: impl Fn(&mut Engine<'l>),
 ) -> Engine<'l> {
-    let entries: Vec<_> = profile.entries.iter().filter_map(|entry| loaded.program.find_scope(&entry.symbol.replace(':', "."))).collect();
+    let declared = profile.entries.iter().map(|entry| &entry.symbol).chain(assumptions.entry_points.values().flatten());
+    let entries: Vec<_> = declared.filter_map(|symbol| loaded.program.find_scope(&symbol.replace(':', "."))).collect();
     let mut overridden = BTreeSet::new();
     let mut rounds = 0;
     loop {
@@ -251,6 +252,9 @@ pub fn analyse_all<'l>(profile: &Profile, loaded: &'l Loaded, assumptions: &'l A
     // Tests come last: they patch, and what they patch must not show up in the others.
     for class in [PathClass::Documentation, PathClass::Example, PathClass::Benchmark, PathClass::Test] {
         let modules: Vec<ModuleId> = chosen.iter().copied().filter(|id| loaded.class_of(*id) == class).collect();
+        if class == PathClass::Test {
+            analysis.engine.contain_patches();
+        }
         analysis.engine.run_modules(&modules);
         analysis.engine.run_uncalled(|module| modules.contains(&module));
         for (routes, family) in analysis.routes.iter_mut().zip(&profile.families) {

@@ -30,12 +30,16 @@ pub fn entry_points(loaded: &Loaded) -> EntryPoints {
             continue;
         }
         let table: toml::Table = text.text.parse().unwrap_or_default();
-        let groups = table.get("project").and_then(|project| project.get("entry-points")).and_then(toml::Value::as_table);
-        for (group, points) in groups.into_iter().flatten() {
+        let Some(project) = table.get("project") else { continue };
+        let groups = project.get("entry-points").and_then(toml::Value::as_table).into_iter().flatten();
+        let groups = groups.map(|(group, points)| (group.as_str(), points));
+        let scripts = [("console_scripts", "scripts"), ("gui_scripts", "gui-scripts")];
+        let scripts = scripts.into_iter().filter_map(|(group, key)| project.get(key).map(|points| (group, points)));
+        for (group, points) in groups.chain(scripts) {
             let points = points.as_table().into_iter().flatten();
             let named =
                 points.filter_map(|(_, point)| point.as_str()).map(|point| point.split('[').next().unwrap_or(point).trim().to_owned());
-            out.entry(group.clone()).or_default().extend(named);
+            out.entry(group.to_owned()).or_default().extend(named);
         }
     }
     for points in out.values_mut() {

@@ -8,7 +8,7 @@ use super::engine::{Engine, NOBODY};
 use super::graph::{CallRecord, EdgeKind, Install, Key, Known, Lookup, NodeId, Task, Use};
 use super::models;
 use super::object::{Builtin, InstanceId, Object, ObjectId, Reason};
-use crate::names::{GlobalScope, Sym};
+use crate::names::{GlobalScope, ModuleId, Sym};
 use crate::syntax::{OpKind, Passing};
 
 /// Dotted names outside the program longer than this are not told apart.
@@ -502,11 +502,15 @@ impl Engine<'_> {
     // --- stores --------------------------------------------------------------------------------------------------------------------
 
     pub(super) fn store_attr(&mut self, object: ObjectId, name: Sym, src: NodeId, from: InstanceId, op: u32) {
+        let within = self.program.module_of(self.instances[from.0 as usize].scope);
         match self.get(object) {
             Object::Module(module) => {
                 let exists = self.program.module(module).bound.contains(&name);
-                let scope = self.instances[from.0 as usize].scope;
-                let foreign = self.program.module_of(scope) != module;
+                let foreign = within != module;
+                if foreign && self.is_contained(within, module) {
+                    self.record_install(Install { installer: from, op, owner: object, name, target_exists: exists });
+                    return;
+                }
                 let node = if foreign { self.field(object, Key::Patched(name)) } else { self.global(module, name) };
                 self.copy(src, node);
                 self.stored_globals.insert((module, name));
@@ -514,8 +518,12 @@ impl Engine<'_> {
                     self.record_install(Install { installer: from, op, owner: object, name, target_exists: exists });
                 }
             }
-            Object::Class(..) => {
+            Object::Class(scope, _) => {
                 let exists = self.defines(object, name);
+                if self.is_contained(within, self.program.module_of(scope)) {
+                    self.record_install(Install { installer: from, op, owner: object, name, target_exists: exists });
+                    return;
+                }
                 let node = self.field(object, Key::Patched(name));
                 self.copy(src, node);
                 if self.patched.insert((object, name)) {
@@ -539,6 +547,18 @@ impl Engine<'_> {
             }
             _ => {}
         }
+    }
+
+    /// From here on, what modules that have not run yet store into modules that have is recorded and goes no further.
+    pub fn contain_patches(&mut self) {
+        self.contained_from = Some(InstanceId(u32::try_from(self.instances.len()).unwrap_or(u32::MAX)));
+    }
+
+    /// Whether `installer` is a module whose patches of `owner` go no further.
+    fn is_contained(&self, installer: ModuleId, owner: ModuleId) -> bool {
+        let Some(from) = self.contained_from else { return false };
+        let is_later = |module| self.module_instances.get(&module).is_some_and(|inst| *inst >= from);
+        is_later(installer) && !is_later(owner)
     }
 
     fn record_install(&mut self, install: Install) {

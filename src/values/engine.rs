@@ -120,6 +120,8 @@ pub struct Engine<'p> {
     pub(super) overriders: FxHashSet<(GlobalScope, String, Sym)>,
     /// Nodes that were widened.
     pub widened: u64,
+    /// The first running copy whose patches of what ran before go no further.
+    pub(super) contained_from: Option<InstanceId>,
 }
 
 impl<'p> Engine<'p> {
@@ -179,6 +181,7 @@ impl<'p> Engine<'p> {
             overridden: FxHashSet::default(),
             overriders: FxHashSet::default(),
             widened: 0,
+            contained_from: None,
         }
     }
 

@@ -134,8 +134,8 @@ impl Engine<'_> {
             Operator::IsNot if self.is_single(a) && self.is_single(b) => Some(a != b),
             Operator::Is | Operator::Eq => self.same(a, b),
             Operator::IsNot | Operator::NotEq => self.same(a, b).map(|same| !same),
-            Operator::In => self.contains(b, a),
-            Operator::NotIn => self.contains(b, a).map(|found| !found),
+            Operator::In => self.contains(b, a, inst, op_index),
+            Operator::NotIn => self.contains(b, a, inst, op_index).map(|found| !found),
             Operator::Lt | Operator::LtE | Operator::Gt | Operator::GtE => match (self.get(a), self.get(b)) {
                 (Object::Int(a), Object::Int(b)) => Some(match op {
                     Operator::Lt => a < b,
@@ -192,7 +192,19 @@ impl Engine<'_> {
         None
     }
 
-    fn contains(&mut self, container: ObjectId, member: ObjectId) -> Option<bool> {
+    /// Whether a container holds something. A container that is stored into may not hold it yet, or no longer: nothing is decided then.
+    fn contains(&mut self, container: ObjectId, member: ObjectId, inst: super::object::InstanceId, op: u32) -> Option<bool> {
+        if matches!(self.get(container), Object::Sequence(..) | Object::Dict(..)) {
+            let parts = [self.field(container, super::graph::Key::Stored), self.element(container)];
+            for part in parts {
+                if self.watched.insert(((inst.0, op), part)) {
+                    self.subscribe(part, super::graph::Use::Again(inst, op));
+                }
+            }
+            if parts.iter().any(|part| !self.set(*part).is_empty()) {
+                return None;
+            }
+        }
         match (self.get(container), self.get(member)) {
             (Object::Str(text), Object::Str(part)) => Some(self.text(text).contains(self.text(part))),
             (Object::Sequence(..), _) => {
@@ -209,10 +221,6 @@ impl Engine<'_> {
             }
             (Object::Dict(..), _) => {
                 let keys = self.field(container, super::graph::Key::Keys);
-                let element = self.element(container);
-                if !self.set(element).is_empty() {
-                    return None;
-                }
                 let items = self.set(keys).to_vec();
                 self.member_of(&items, member)
             }

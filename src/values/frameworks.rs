@@ -135,6 +135,24 @@ impl Engine<'_> {
                     self.subscribe(node, Use::Partial { call });
                 }
             }
+            Model::UpdateWrapper => {
+                if let Some(node) = first {
+                    self.copy(node, dst);
+                    if let Some(src) = self.argument(call, 1).or(self.keyword(call, "wrapped")) {
+                        let name = self.intern("__wrapped__");
+                        self.subscribe(node, Use::StoreAttr { name, src, from: record.caller, op: record.op });
+                    }
+                }
+            }
+            Model::Wraps => {
+                if let Some(node) = first.or(self.keyword(call, "wrapped")) {
+                    let (update, wrapped) = (self.intern("functools.update_wrapper"), self.intern("wrapped"));
+                    let update = self.object(Object::External(update));
+                    let partial = self.object(Object::Partial(update, record.caller, record.op));
+                    self.partials.insert(partial, [(Passing::Keyword(wrapped.0), node)].into());
+                    self.add(dst, partial);
+                }
+            }
             Model::MethodType => self.bind_method(call),
             Model::ImportModule => self.import_named(call),
             Model::CallsFirst | Model::Checkpoint => {

@@ -157,6 +157,8 @@ pub(super) enum Key {
     Any,
     /// The keys.
     Keys,
+    /// Something, if the container is stored into after it was made.
+    Stored,
 }
 
 /// What happens when a node gains an object.

@@ -77,13 +77,16 @@ impl Engine<'_> {
             return;
         };
         self.run_with_parents(&base, here.source);
-        if let Some(target) = program.strings.find(&base).and_then(|sym| program.find(sym, here.source)) {
+        if program.strings.find(&base).and_then(|sym| program.find(sym, here.source)).is_some() {
             let node = self.fresh();
             self.subscribe(node, Use::Attr { name, dst, from: inst, op });
             self.add_module(&base, here.source, node);
-            let _ = target;
             return;
         }
+        // A name that only `sys.modules` has.
+        let sym = self.intern(&base);
+        let alias = self.alias(sym);
+        self.subscribe(alias, Use::Attr { name, dst, from: inst, op });
         let full = if base.is_empty() { self.text(name).to_owned() } else { format!("{base}.{}", self.text(name)) };
         self.add_module(&full, here.source, dst);
     }

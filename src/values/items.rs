@@ -243,6 +243,10 @@ impl Engine<'_> {
                 }
             }
             Object::Sequence(..) | Object::Dict(..) => {
+                if !matches!(self.get(object), Object::Dict(maker, at) if (maker, at) == (inst, op)) {
+                    let grown = self.field(object, Key::Stored);
+                    self.add_object(grown, Object::None);
+                }
                 for key in keys {
                     if self.is_key(*key) {
                         let item = self.item(object, *key);

@@ -17,6 +17,10 @@ pub enum Model {
     ImportModule,
     /// A function with some arguments bound.
     Partial,
+    /// Returns its first argument, which remembers the second one (`wrapped`) as `__wrapped__`.
+    UpdateWrapper,
+    /// `functools.update_wrapper` with `wrapped` bound.
+    Wraps,
     /// Binds a function to a receiver.
     MethodType,
     /// Calls its first argument with the rest.
@@ -43,8 +47,8 @@ pub const MODELS: &[(&str, Model)] = &[
     ("functools.cached_property", Model::Identity),
     ("functools.lru_cache", Model::IdentityFactory),
     ("functools.partial", Model::Partial),
-    ("functools.update_wrapper", Model::Identity),
-    ("functools.wraps", Model::IdentityFactory),
+    ("functools.update_wrapper", Model::UpdateWrapper),
+    ("functools.wraps", Model::Wraps),
     ("importlib.import_module", Model::ImportModule),
     ("importlib.metadata.entry_points", Model::EntryPoints),
     ("importlib.metadata.entry_points().get", Model::EntryPoints),
