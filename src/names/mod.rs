@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::syntax::{ModuleFacts, NameId, Range, Scope, ScopeId};
+use crate::syntax::{ModuleFacts, NameId, OpKind, Range, Scope, ScopeId};
 use crate::text::{FileId, Span};
 
 /// An interned string of the whole program.
@@ -266,6 +266,27 @@ impl Program {
             base.push(module);
         }
         Some(base.join("."))
+    }
+
+    /// Modules that the import statements of a scope name: the module itself and, where it is one, the member.
+    #[must_use]
+    pub fn imported_by(&self, scope: GlobalScope) -> Vec<ModuleId> {
+        let id = self.module_of(scope);
+        let module = self.module(id);
+        let mut found = Vec::new();
+        for op in &self.scope(scope).ops {
+            let (name, level, member) = match &op.kind {
+                OpKind::Import { module, .. } => (*module, 0, None),
+                OpKind::ImportFrom { module, level, name, .. } => (*module, *level, Some(*name)),
+                OpKind::ImportStar { module, level } => (*module, *level, None),
+                _ => continue,
+            };
+            let Some(base) = self.absolute(id, module.facts.name(name), level) else { continue };
+            let full = member.map(|member| format!("{base}.{}", module.facts.name(member)));
+            let names = std::iter::once(base.as_str()).chain(full.as_deref());
+            found.extend(names.filter_map(|name| self.strings.find(name).and_then(|sym| self.find(sym, module.source))));
+        }
+        found
     }
 
     /// The scope with this dotted name, if a module has one: module, class, function or nested.

@@ -41,9 +41,10 @@ fn by_platform(context: &Context<'_>, scope: crate::names::GlobalScope, cond: u3
     while at != 0 {
         let node = facts.conds[at as usize];
         if let CondKind::Test(reg, wanted) = node.kind {
-            let copies = context.engine.copies_of(scope);
-            let known = copies.iter().all(|inst| !context.engine.objects_in(*inst, reg).is_empty());
-            if known && copies.iter().all(|inst| !context.engine.is_undecided(*inst, reg, !wanted)) {
+            // Copies that return before the test have no say.
+            let mut copies =
+                context.engine.copies_of(scope).iter().filter(|inst| !context.engine.objects_in(**inst, reg).is_empty()).peekable();
+            if copies.peek().is_some() && copies.all(|inst| !context.engine.is_undecided(*inst, reg, !wanted)) {
                 return Some(node.range);
             }
         }

@@ -301,8 +301,8 @@ impl Context<'_> {
     /// Objects that a register may hold, also in a branch that never runs: there its definition is followed by name.
     fn glance(&self, scope: GlobalScope, reg: Reg) -> Vec<ObjectId> {
         let mut out: BTreeSet<ObjectId> = BTreeSet::new();
-        // Scope, register, and the attributes that are read of it, innermost last.
-        let mut open = vec![(scope, reg, Vec::new())];
+        // Scope, register, and what is done with it, first step last: an attribute is read, or (without a name) it is called.
+        let mut open: Vec<(GlobalScope, Reg, Vec<Option<Sym>>)> = vec![(scope, reg, Vec::new())];
         let mut seen = BTreeSet::new();
         while let Some((scope, reg, path)) = open.pop() {
             if !seen.insert((scope, reg, path.clone())) {
@@ -311,7 +311,7 @@ impl Context<'_> {
             let copies = self.engine.copies_of(scope).iter();
             let known: Vec<ObjectId> = copies.flat_map(|inst| self.engine.objects_in(*inst, reg)).collect();
             if !known.is_empty() {
-                out.extend(known.into_iter().flat_map(|object| self.glance_attributes(object, &path)));
+                out.extend(known.into_iter().flat_map(|object| self.glance_steps(object, &path)));
                 continue;
             }
             let id = self.program.module_of(scope);
@@ -329,7 +329,7 @@ impl Context<'_> {
                         });
                         open.extend(binds.map(|src| (body, src, path.clone())));
                     }
-                    out.extend(objects.into_iter().flat_map(|object| self.glance_attributes(object, &path)));
+                    out.extend(objects.into_iter().flat_map(|object| self.glance_steps(object, &path)));
                 };
                 match &op.kind {
                     OpKind::Move(dst, src) | OpKind::Filter(dst, src, _) if *dst == reg => open.push((scope, *src, path.clone())),
@@ -344,11 +344,11 @@ impl Context<'_> {
                         if let Some(base) = base {
                             let full = format!("{base}.{}", here.facts.name(*name));
                             match (module(&full), module(&base)) {
-                                (Some(found), _) if !path.is_empty() => {
+                                (Some(found), _) if path.last().is_some_and(Option::is_some) => {
                                     let mut rest = path.clone();
-                                    let first = rest.pop().unwrap_or_else(|| here.sym(*name));
+                                    let first = rest.pop().flatten().unwrap_or_else(|| here.sym(*name));
                                     let objects = self.engine.global_objects(found, first);
-                                    out.extend(objects.into_iter().flat_map(|object| self.glance_attributes(object, &rest)));
+                                    out.extend(objects.into_iter().flat_map(|object| self.glance_steps(object, &rest)));
                                 }
                                 (_, Some(found)) => named(found, here.sym(*name)),
                                 _ => {}
@@ -357,12 +357,13 @@ impl Context<'_> {
                     }
                     OpKind::LoadAttr { dst, obj, name } if *dst == reg => {
                         let mut longer = path.clone();
-                        longer.push(here.sym(*name));
+                        longer.push(Some(here.sym(*name)));
                         open.push((scope, *obj, longer));
                     }
-                    OpKind::Call { dst, func, .. } if *dst == reg && !path.is_empty() => {
-                        // What calling a class gives has the class's methods.
-                        open.push((scope, *func, path.clone()));
+                    OpKind::Call { dst, func, .. } if *dst == reg => {
+                        let mut longer = path.clone();
+                        longer.push(None);
+                        open.push((scope, *func, longer));
                     }
                     _ => {}
                 }
@@ -371,24 +372,37 @@ impl Context<'_> {
         out.into_iter().collect()
     }
 
-    /// What reading a path of attributes of an object gives, innermost name last.
-    fn glance_attributes(&self, object: ObjectId, path: &[Sym]) -> Vec<ObjectId> {
+    /// What a path of attributes and calls leads to from an object, first step last.
+    fn glance_steps(&self, object: ObjectId, path: &[Option<Sym>]) -> Vec<ObjectId> {
         let mut objects = vec![object];
-        for name in path.iter().rev() {
-            // `apply` of an autograd function runs its `forward`.
-            let forward = (self.program.strings.text(*name) == "apply").then(|| self.program.strings.find("forward")).flatten();
+        for step in path.iter().rev() {
             objects = objects
                 .into_iter()
-                .flat_map(|object| {
-                    let found = self.engine.attribute_objects(object, *name);
-                    match forward {
-                        Some(forward) if found.is_empty() => self.engine.attribute_objects(object, forward),
-                        _ => found,
-                    }
+                .flat_map(|object| match step {
+                    Some(name) => self.glance_attribute(object, *name),
+                    None => match self.engine.get(object) {
+                        Object::Function(scope, _) => self.engine.results_of(scope),
+                        Object::Bound(function, _) => match self.engine.get(function) {
+                            Object::Function(scope, _) => self.engine.results_of(scope),
+                            _ => Vec::new(),
+                        },
+                        // What calling a class gives has the class's methods.
+                        Object::Class(..) => vec![object],
+                        _ => Vec::new(),
+                    },
                 })
                 .collect();
         }
         objects
+    }
+
+    fn glance_attribute(&self, object: ObjectId, name: Sym) -> Vec<ObjectId> {
+        let found = self.engine.attribute_objects(object, name);
+        if !found.is_empty() || self.program.strings.text(name) != "apply" {
+            return found;
+        }
+        // `apply` of an autograd function runs its `forward`.
+        self.program.strings.find("forward").map_or_else(Vec::new, |forward| self.engine.attribute_objects(object, forward))
     }
 
     /// Dotted name of an object if it is of a family.

@@ -46,6 +46,19 @@ fn family_names(context: &Context<'_>) -> BTreeSet<String> {
             top_level.then(|| context.program.module(module).facts.name(facts.name).to_owned())
         }));
     }
+    // Methods whose name no function outside the family has.
+    let holds = |scope: GlobalScope| context.routes.iter().any(|routes| routes.reach.holds(scope));
+    let mut methods: BTreeMap<&str, bool> = BTreeMap::new();
+    for scope in (0..u32::try_from(context.program.scope_count()).unwrap_or(0)).map(GlobalScope) {
+        let (module, facts) = (context.program.module_of(scope), context.program.scope(scope));
+        if facts.kind == ScopeKind::Function {
+            let parent = context.program.scope(context.program.global_scope(module, facts.parent));
+            let method = parent.kind == ScopeKind::Class && holds(scope);
+            let name = context.program.module(module).facts.name(facts.name);
+            methods.entry(name).and_modify(|all| *all &= method).or_insert(method);
+        }
+    }
+    names.extend(methods.into_iter().filter(|(name, all)| *all && !name.starts_with('_')).map(|(name, _)| name.to_owned()));
     names.retain(|name| name.len() > 3);
     names
 }
@@ -87,10 +100,10 @@ fn may_be_family(context: &Context<'_>, scope: GlobalScope, func: Reg, names: &B
 
 fn holds_family(context: &Context<'_>, scope: GlobalScope, owner: Reg) -> bool {
     context.glance(scope, owner).into_iter().any(|object| match context.engine.get(object) {
-        Object::Module(module) => context.routes.iter().any(|routes| {
-            let mut scopes = routes.reach.towards.keys();
-            scopes.any(|scope| context.program.module_of(*scope) == module && context.program.scope(*scope).parent == 0)
-        }),
+        Object::Module(module) => {
+            let mut names = context.program.module(module).bound.iter();
+            names.any(|name| context.engine.global_objects(module, *name).into_iter().any(|object| context.family_object(object).is_some()))
+        }
         Object::Class(class, _) => context.reaches(Target::Class(class)),
         Object::Instance(class, _) => context.family_object(class).is_some(),
         _ => false,

@@ -29,7 +29,7 @@ use crate::names::{ModuleId, ModuleInput, Program};
 use crate::profile::{Family, PathClass, PathClasses, Profile};
 use crate::routes::Routes;
 use crate::sources::{FileKind, LoadedFile, LoadedSource};
-use crate::syntax::{ModuleFacts, OpKind, extract_all};
+use crate::syntax::{ModuleFacts, extract_all};
 use crate::text::{FileId, Files, Span};
 use crate::values::{Assumptions, Engine};
 
@@ -137,23 +137,9 @@ fn relevant(loaded: &Loaded, families: &[Family]) -> BTreeSet<ModuleId> {
     // Importers, up to a fixpoint.
     let mut importers: BTreeMap<ModuleId, BTreeSet<ModuleId>> = BTreeMap::new();
     for id in program.module_ids() {
-        let module = program.module(id);
-        for op in module.facts.scopes.iter().flat_map(|scope| &scope.ops) {
-            let (name, level, member) = match &op.kind {
-                OpKind::Import { module, .. } => (*module, 0, None),
-                OpKind::ImportFrom { module, level, name, .. } => (*module, *level, Some(*name)),
-                OpKind::ImportStar { module, level } => (*module, *level, None),
-                _ => continue,
-            };
-            let Some(base) = program.absolute(id, module.facts.name(name), level) else { continue };
-            let mut targets = vec![base.clone()];
-            if let Some(member) = member {
-                targets.push(format!("{base}.{}", module.facts.name(member)));
-            }
-            for target in targets {
-                if let Some(found) = program.strings.find(&target).and_then(|sym| program.find(sym, module.source)) {
-                    importers.entry(found).or_default().insert(id);
-                }
+        for scope in 0..u32::try_from(program.module(id).facts.scopes.len()).unwrap_or(0) {
+            for found in program.imported_by(program.global_scope(id, scope)) {
+                importers.entry(found).or_default().insert(id);
             }
         }
     }

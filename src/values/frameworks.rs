@@ -135,6 +135,11 @@ impl Engine<'_> {
                     self.subscribe(node, Use::Partial { call });
                 }
             }
+            Model::Items => match first {
+                Some(node) => self.copy(node, dst),
+                None if self.text(name).ends_with("Dict") => self.add_object(dst, Object::Dict(record.caller, record.op)),
+                None => self.add_object(dst, Object::Sequence(record.caller, record.op)),
+            },
             Model::UpdateWrapper => {
                 if let Some(node) = first {
                     self.copy(node, dst);

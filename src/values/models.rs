@@ -17,6 +17,8 @@ pub enum Model {
     ImportModule,
     /// A function with some arguments bound.
     Partial,
+    /// Holds the items of its first argument.
+    Items,
     /// Returns its first argument, which remembers the second one (`wrapped`) as `__wrapped__`.
     UpdateWrapper,
     /// `functools.update_wrapper` with `wrapped` bound.
@@ -63,6 +65,8 @@ pub const MODELS: &[(&str, Model)] = &[
     ("torch.jit.script", Model::Identity),
     ("torch.library.custom_op", Model::CustomOp),
     ("torch.library.register_fake", Model::NotAnImplementation),
+    ("torch.nn.ModuleDict", Model::Items),
+    ("torch.nn.ModuleList", Model::Items),
     ("torch.no_grad", Model::IdentityFactory),
     ("torch.utils.checkpoint.checkpoint", Model::Checkpoint),
     ("triton.autotune", Model::IdentityFactory),

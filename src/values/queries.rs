@@ -1,10 +1,12 @@
 //! What routes and rules ask of the result, and what one round tells the next.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::engine::Engine;
 use super::graph::{Caller, Key};
 use super::object::{InstanceId, Object, ObjectId};
-use crate::names::{GlobalScope, ModuleId, Sym};
-use crate::syntax::{CondKind, NO_REG, OpKind, Reg};
+use crate::names::{GlobalScope, ModuleId, Program, Sym};
+use crate::syntax::{CondKind, NO_REG, OpKind, Reg, ScopeKind};
 
 impl Engine<'_> {
     /// The scope of a running copy.
@@ -53,6 +55,13 @@ impl Engine<'_> {
         if reg == NO_REG { Vec::new() } else { self.set(self.reg(inst, reg)).to_vec() }
     }
 
+    /// Objects that the running copies of a function return.
+    #[must_use]
+    pub fn results_of(&self, scope: GlobalScope) -> Vec<ObjectId> {
+        let copies = self.copies_of(scope).iter();
+        copies.flat_map(|inst| self.set(self.instances[inst.0 as usize].result)).copied().collect()
+    }
+
     /// Whether the branch of an operation runs in a running copy.
     #[must_use]
     pub fn runs(&self, inst: InstanceId, op: u32) -> bool {
@@ -91,11 +100,34 @@ impl Engine<'_> {
     }
 }
 
+/// Modules whose bodies have run once a function has made its imports: those that it or its own module names, and what those import.
+fn loaded_before(program: &Program, function: GlobalScope) -> BTreeSet<ModuleId> {
+    let mut open = program.imported_by(function);
+    open.push(program.module_of(function));
+    let mut seen = BTreeSet::new();
+    while let Some(module) = open.pop() {
+        if seen.insert(module) {
+            open.extend(program.imported_by(program.global_scope(module, 0)));
+        }
+    }
+    seen
+}
+
 /// Installs from one round to the next.
 impl Engine<'_> {
-    /// Installs of an earlier round: after them, readers get the replacement.
+    /// Installs of an earlier round: after them, readers get the replacement. Bodies of modules that had run before still have what was there.
     pub fn override_with(&mut self, installs: impl Iterator<Item = (String, String, GlobalScope)>) {
+        let mut before: BTreeMap<GlobalScope, BTreeSet<ModuleId>> = BTreeMap::new();
         for (owner, name, installer) in installs {
+            if installer.0 != u32::MAX && self.program.scope(installer).kind == ScopeKind::Function {
+                let program = self.program;
+                for module in &*before.entry(installer).or_insert_with(|| loaded_before(program, installer)) {
+                    if program.module(*module).facts.names.iter().any(|known| *known == name) {
+                        let name = self.intern(&name);
+                        self.overriders.insert((program.global_scope(*module, 0), owner.clone(), name));
+                    }
+                }
+            }
             let name = self.intern(&name);
             self.overridden.insert((owner.clone(), name));
             self.overriders.insert((installer, owner, name));
