@@ -12,7 +12,7 @@ use crate::values::{Object, Reason, Target};
 pub(super) fn check(context: &Context<'_>, findings: &mut Vec<Finding>) {
     let names = family_names(context);
     let mut unknown: BTreeMap<(GlobalScope, u32), Reason> = BTreeMap::new();
-    for unresolved in &context.engine.unresolved {
+    for unresolved in context.engine.unresolved.iter().copied().chain(context.engine.calls_of_nothing()) {
         let scope = context.engine.scope_of(unresolved.caller);
         if matches!((context.class_of)(context.program.module_of(scope)), PathClass::Production | PathClass::Reference) {
             unknown.entry((scope, unresolved.op)).or_insert(unresolved.reason);

@@ -332,7 +332,7 @@ pub struct Scope {
     /// Bodies of `with` statements that set the grad mode, as ranges of operations; an inner one stands before the one around it.
     pub grad_regions: Vec<((u32, u32), Grad)>,
     /// Whether callers are worth telling apart: a parameter, or something taken from one, is called, returned, used as a key or captured, or
-    /// compared with a constant to choose what to return.
+    /// compared with a constant to choose what to return; or an object that is passed gets an empty dictionary of its own.
     pub polymorphic: bool,
     /// Names that a class body annotates, in order: the fields of a dataclass.
     pub annotated: Vec<NameId>,

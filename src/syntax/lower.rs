@@ -529,6 +529,7 @@ fn polymorphic(scope: &Scope) -> bool {
     }
     let mut literals: FxHashSet<Reg> = FxHashSet::default();
     let mut decisions: FxHashSet<Reg> = FxHashSet::default();
+    let mut registries: FxHashSet<Reg> = FxHashSet::default();
     for op in &scope.ops {
         let (dst, from) = match &op.kind {
             OpKind::Literal(dst, _) => {
@@ -539,6 +540,18 @@ fn polymorphic(scope: &Scope) -> bool {
                 let constant = literals.contains(left) || literals.contains(right);
                 if constant && (derived.contains(left) || derived.contains(right)) {
                     decisions.insert(*dst);
+                }
+                continue;
+            }
+            OpKind::Dict { dst, items } => {
+                if items.is_empty() {
+                    registries.insert(*dst);
+                }
+                continue;
+            }
+            OpKind::StoreAttr { obj, src, .. } => {
+                if derived.contains(obj) && registries.contains(src) {
+                    return true;
                 }
                 continue;
             }

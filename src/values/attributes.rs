@@ -163,6 +163,17 @@ impl Engine<'_> {
                 self.given(name, dst);
                 self.add(dst, object);
             }
+            Object::Context(class, _) => {
+                let node = self.field(object, Key::Attr(name));
+                self.copy(node, dst);
+                // What no method of the class stores, autograd sets.
+                let Object::Class(scope, _) = self.get(class) else { return };
+                let module = self.program.module(self.program.module_of(scope));
+                let mut stores = module.facts.scopes.iter().flat_map(|scope| &scope.ops);
+                if !stores.any(|op| matches!(op.kind, OpKind::StoreAttr { name: stored, .. } if module.sym(stored) == name)) {
+                    self.add_object(dst, Object::Unknown(Reason::Opaque));
+                }
+            }
             Object::Apply(class) if self.text(name) == "__self__" => self.add(dst, class),
             Object::None => {}
             _ => self.add_object(dst, Object::Unknown(Reason::Opaque)),
@@ -438,7 +449,11 @@ impl Engine<'_> {
             }
             return;
         }
-        // Nothing in the program defines it.
+        // Nothing in the program defines it; it may have been set through a computed name.
+        if matches!(self.get(receiver), Object::Instance(..)) {
+            let any = self.field(receiver, Key::Any);
+            self.copy(any, dst);
+        }
         if text == "__call__" && self.has_base(class, models::CALLS_FORWARD) {
             let forward = self.intern("forward");
             return match self.get(receiver) {
@@ -541,7 +556,7 @@ impl Engine<'_> {
                     self.record_install(Install { installer: from, op, owner: object, name, target_exists: true });
                 }
             }
-            Object::Function(..) | Object::Kernel(_) | Object::Bound(..) => {
+            Object::Function(..) | Object::Kernel(_) | Object::Bound(..) | Object::Context(..) => {
                 let node = self.field(object, Key::Attr(name));
                 self.copy(src, node);
             }

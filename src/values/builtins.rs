@@ -351,7 +351,9 @@ impl Engine<'_> {
                     _ => self.add_object(dst, Object::Unknown(Reason::ComputedString)),
                 }
             }
-            Object::Unknown(_) | Object::External(_) | Object::Present(_) => self.add_object(dst, Object::Unknown(Reason::ComputedString)),
+            Object::Unknown(_) | Object::Prefix(_) | Object::External(_) | Object::Present(_) => {
+                self.add_object(dst, Object::Unknown(Reason::ComputedString));
+            }
             _ => {}
         }
     }

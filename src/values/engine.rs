@@ -44,7 +44,7 @@ impl Weight {
         match object {
             Object::Sequence(_, op) if op & PARTS != 0 && op < JOINED.0 => Self::Text,
             Object::Sequence(..) | Object::Dict(..) => Self::Container,
-            Object::Int(_) | Object::Str(_) | Object::TupleKey(_) => Self::Text,
+            Object::Int(_) | Object::Str(_) | Object::Prefix(_) | Object::TupleKey(_) => Self::Text,
             Object::External(_) | Object::BuiltinMethod(..) => Self::Data,
             _ => Self::Code,
         }
@@ -591,6 +591,12 @@ impl<'p> Engine<'p> {
                 let source = self.item(from, object);
                 let target = self.item(to, object);
                 self.copy(source, target);
+            }
+            Use::ItemOfPrefix { container, begun, dst } => {
+                if matches!(self.get(object), Object::Str(key) if self.text(key).starts_with(self.text(begun))) {
+                    let item = self.field(container, Key::Item(object));
+                    self.copy(item, dst);
+                }
             }
             Use::CopyContainer { to } => self.copy_container(object, to),
             Use::Again2(call, name) => self.evaluate_builtin(call, name),

@@ -35,8 +35,10 @@ impl Engine<'_> {
             | Object::Launch(_)
             | Object::CustomOp(_)
             | Object::Apply(_)
+            | Object::Context(..)
             | Object::Member(..)
             | Object::Builtin(_)
+            | Object::Prefix(_)
             | Object::EntryPoint(_) => Some(true),
             _ => None,
         }
@@ -93,7 +95,12 @@ impl Engine<'_> {
                     let mut next = Vec::new();
                     for object in objects {
                         let Some(text) = self.as_text(object) else {
-                            return self.add_object(dst, Object::Unknown(Reason::ComputedString));
+                            for text in texts {
+                                let known = self.intern(&text);
+                                let begun = if text.is_empty() { Object::Unknown(Reason::ComputedString) } else { Object::Prefix(known) };
+                                self.add_object(dst, begun);
+                            }
+                            return;
                         };
                         next.extend(texts.iter().map(|head| format!("{head}{text}")));
                     }
@@ -186,6 +193,11 @@ impl Engine<'_> {
                 _ => Some(a == b),
             };
         }
+        if let (Object::Prefix(begun), Object::Str(text)) | (Object::Str(text), Object::Prefix(begun)) = (x, y)
+            && !self.text(text).starts_with(self.text(begun))
+        {
+            return Some(false);
+        }
         if (matches!(x, Object::None) && set(y)) || (set(x) && matches!(y, Object::None)) {
             return Some(false);
         }
@@ -251,6 +263,7 @@ impl Engine<'_> {
                 let text = format!("{}{}", self.text(x), self.text(y));
                 (text.len() < 1024).then(|| Object::Str(self.intern(&text)))
             }
+            (Object::Str(begun) | Object::Prefix(begun), Operator::Add, _) => Some(Object::Prefix(begun)),
             (Object::Str(_), _, _) | (_, Operator::Add, Object::Str(_)) => Some(Object::Unknown(Reason::ComputedString)),
             (Object::Sequence(..), Operator::Add, Object::Sequence(..)) => {
                 let joined = self.object(Object::Sequence(inst, op_index));
@@ -296,7 +309,8 @@ impl Engine<'_> {
                                     self.copy(default, dst);
                                 }
                             }
-                            _ => self.add_object(dst, Object::Unknown(Reason::ComputedAttribute)),
+                            Object::Unknown(Reason::ParameterUnbound) => self.add(dst, key),
+                            _ => self.add_object(dst, Object::Unknown(Reason::ComputedString)),
                         }
                     }
                 }
@@ -324,6 +338,8 @@ impl Engine<'_> {
                             Object::Str(attribute) => self.store_attr(object, attribute, src, record.caller, record.op),
                             _ => {
                                 let reason = Reason::ComputedAttribute;
+                                let any = self.field(object, super::graph::Key::Any);
+                                self.add_object(any, Object::Unknown(reason));
                                 self.record_unresolved(super::graph::Unresolved { caller: record.caller, op: record.op, reason });
                             }
                         }

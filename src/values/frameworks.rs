@@ -13,7 +13,8 @@ impl Engine<'_> {
     pub(super) fn apply_autograd(&mut self, call: u32, class: ObjectId) {
         let record = self.calls[call as usize].clone();
         let context = self.fresh();
-        self.add_object(context, Object::Unknown(Reason::Opaque));
+        let site = self.site(record.caller, record.op);
+        self.add_object(context, Object::Context(class, site));
         let forward = self.intern("forward");
         let node = self.fresh();
         self.class_lookup(class, None, forward, node, NOBODY, record.caller, record.op);

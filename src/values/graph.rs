@@ -220,6 +220,12 @@ pub(super) enum Use {
         from: ObjectId,
         to: ObjectId,
     },
+    /// The item under a key that begins so.
+    ItemOfPrefix {
+        container: ObjectId,
+        begun: Sym,
+        dst: NodeId,
+    },
     CopyContainer {
         to: ObjectId,
     },

@@ -167,6 +167,13 @@ impl Engine<'_> {
                         self.copy(item, dst);
                         let element = self.element(object);
                         self.copy(element, dst);
+                    } else if let (Object::Dict(..), Object::Prefix(begun)) = (self.get(object), self.get(*key)) {
+                        let known = self.field(object, Key::Keys);
+                        if self.watched.insert(((dst.0, begun.0), known)) {
+                            self.subscribe(known, Use::ItemOfPrefix { container: object, begun, dst });
+                        }
+                        let element = self.element(object);
+                        self.copy(element, dst);
                     } else {
                         let any = self.any_item(object);
                         self.copy(any, dst);

@@ -25,6 +25,8 @@ pub enum Reason {
     Widened,
     /// The value of an operation that is not followed.
     Opaque,
+    /// Nothing in the sources gives it a value.
+    Nothing,
 }
 
 impl Reason {
@@ -38,6 +40,7 @@ impl Reason {
             Self::Undefined => "name that no module defines",
             Self::Widened => "more possibilities than are kept apart",
             Self::Opaque => "value of an operation that is not followed",
+            Self::Nothing => "value that nothing in the sources gives",
         }
     }
 
@@ -51,6 +54,7 @@ impl Reason {
             Self::Undefined => "undefined",
             Self::Widened => "widened",
             Self::Opaque => "opaque",
+            Self::Nothing => "nothing",
         }
     }
 }
@@ -97,6 +101,8 @@ pub enum Object {
     Str(Sym),
     /// A tuple, list or set, by the operation that made it.
     Sequence(InstanceId, u32),
+    /// A string of which only the beginning is known.
+    Prefix(Sym),
     /// A tuple as a key: its items, written one after the other.
     TupleKey(Sym),
     /// A dict, by the operation that made it.
@@ -121,6 +127,8 @@ pub enum Object {
     CustomOp(ObjectId),
     /// `Class.apply` of an autograd function.
     Apply(ObjectId),
+    /// What `forward` of an autograd function hands to `backward`, by the class and the call of `apply`.
+    Context(ObjectId, u32),
     /// What a decorator factory of the framework table returned.
     Decorator(super::models::Model, Sym),
     /// A generator or coroutine of a scope instance.

@@ -268,7 +268,7 @@ impl Engine<'_> {
                 for object in objects {
                     match self.get(object) {
                         Object::Sequence(..) => self.slice(object, lower, upper, result),
-                        Object::Str(_) => self.add_object(dst, Object::Unknown(Reason::ComputedString)),
+                        Object::Str(_) | Object::Prefix(_) => self.add_object(dst, Object::Unknown(Reason::ComputedString)),
                         Object::External(_) | Object::Unknown(_) => self.add(dst, object),
                         _ => {}
                     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::engine::Engine;
-use super::graph::{Caller, Key};
-use super::object::{InstanceId, Object, ObjectId};
+use super::graph::{Caller, Key, Unresolved};
+use super::object::{InstanceId, Object, ObjectId, Reason};
 use crate::names::{GlobalScope, ModuleId, Program, Sym};
 use crate::syntax::{CondKind, NO_REG, OpKind, Reg, ScopeKind};
 
@@ -67,6 +67,20 @@ impl Engine<'_> {
     pub fn runs(&self, inst: InstanceId, op: u32) -> bool {
         let scope = self.scope_of(inst);
         self.is_active(inst, self.program.scope(scope).ops[op as usize].cond)
+    }
+
+    /// Calls in running code of what nothing in the sources gives a value.
+    pub fn calls_of_nothing(&self) -> impl Iterator<Item = Unresolved> + '_ {
+        let instances = (0..u32::try_from(self.instances.len()).unwrap_or(0)).map(InstanceId);
+        instances.flat_map(move |caller| {
+            let ops = (0u32..).zip(&self.program.scope(self.scope_of(caller)).ops);
+            ops.filter_map(move |(op, found)| match found.kind {
+                OpKind::Call { func, .. } if self.is_active(caller, found.cond) && self.set(self.reg(caller, func)).is_empty() => {
+                    Some(Unresolved { caller, op, reason: Reason::Nothing })
+                }
+                _ => None,
+            })
+        })
     }
 
     /// Values of an enumeration member.
