@@ -1,10 +1,16 @@
 //! The code shapes of `fixtures/shapes`, each resolved alone: the right target, and not the wrong one.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use rlk_lint::profile::PathClass;
 use rlk_lint::run::lint::{self, Request};
-use rlk_lint::run::{assumptions, counts, settle};
+use rlk_lint::run::{Loaded, assumptions, counts, settle};
 
-use crate::support::{HEAD, SOURCE, calls, compare, markers, only_listed, root, tree};
+use crate::support::{HEAD, SOURCE, calls, commit, compare, markers, only_listed, root, tree, write_tree};
+
+/// Directives by path and line.
+type Marked = BTreeMap<(String, u32), Vec<String>>;
 
 fn profile_of(fragment: Option<&String>) -> String {
     let mut text = HEAD.to_owned();
@@ -20,14 +26,12 @@ fn profile_of(fragment: Option<&String>) -> String {
     text
 }
 
-fn shape(name: &str) -> (usize, Vec<String>) {
-    let folder = root().join("fixtures/shapes").join(name);
-    let files = tree(&folder);
-    let profile = profile_of(files.get("profile.toml"));
-    let request = Request { sources: vec![("tree".to_owned(), folder)], ..Request::default() };
-    let opened = lint::open_text(&profile, "rlk-lint.toml", root(), &request);
+/// What is wrong with a tree of sources: the number of markers, and the lines that are not as theirs say.
+fn resolve(name: &str, profile: &str, folder: &Path, request: &Request, marked: impl Fn(&Loaded) -> Marked) -> (usize, Vec<String>) {
+    let opened = lint::open_text(profile, "rlk-lint.toml", folder.to_path_buf(), request);
     let opened = opened.unwrap_or_else(|error| panic!("{name}: {:?}", miette::Report::new(error)));
     let (profile, _, loaded) = lint::load(opened, 1).unwrap();
+    assert!(loaded.gaps.is_empty(), "{name}: {:#?}", loaded.gaps);
     let assumptions = assumptions(&profile, &loaded);
     let (production, rest): (Vec<_>, Vec<_>) = loaded.program.module_ids().partition(|id| counts(loaded.class_of(*id)));
     let mut engine = settle(&profile, &loaded, &assumptions, &production, |_| {});
@@ -43,8 +47,55 @@ fn shape(name: &str) -> (usize, Vec<String>) {
         let own: Vec<String> = modules.iter().map(|id| loaded.program.module(*id).path.clone()).collect();
         found.extend(calls(&loaded, &engine, ""), &own);
     }
-    let (checked, wrong) = compare(&markers(&files), &found);
+    let (checked, wrong) = compare(&marked(&loaded), &found);
     (checked, wrong.into_iter().map(|line| format!("{name}/{line}")).collect())
+}
+
+fn shape(name: &str) -> (usize, Vec<String>) {
+    let folder = root().join("fixtures/shapes").join(name);
+    let mut files = tree(&folder);
+    let profile = profile_of(files.get("profile.toml"));
+    // A patch is marked on the lines of the file that it makes.
+    files.retain(|path, _| !path.ends_with(".patch"));
+    let request = Request { sources: vec![("tree".to_owned(), folder.clone())], ..Request::default() };
+    let (mut checked, mut wrong) = resolve(name, &profile, &folder, &request, |_| markers(&files));
+    if let Some(sources) = files.get("sources.json") {
+        let (count, lines) = patched(name, &folder, &files, sources);
+        checked += count;
+        wrong.extend(lines);
+    }
+    (checked, wrong)
+}
+
+/// The same tree with its companions as repositories at a commit, with the patches that `sources.json` pins.
+fn patched(name: &str, folder: &Path, files: &BTreeMap<String, String>, sources: &str) -> (usize, Vec<String>) {
+    let work = tempfile::tempdir().unwrap();
+    let json: serde_json::Value = serde_json::from_str(sources).unwrap();
+    let mut profile = profile_of(files.get("profile.toml"));
+    let mut own = files.clone();
+    for (id, source) in json["sources"].as_object().unwrap() {
+        let text = |key: &str| source[key].as_str().unwrap();
+        let inside = format!("{id}/");
+        let theirs: BTreeMap<_, _> = own.extract_if(.., |path, _| path.starts_with(&inside)).collect();
+        let repository = write_tree(&theirs);
+        let (commit, tree) = commit(repository.path());
+        assert_eq!(tree, text("base_tree"), "{name}: the tree that the patch is made for");
+        std::fs::rename(repository.keep(), work.path().join(id)).unwrap();
+        std::fs::copy(folder.join(text("patch")), work.path().join(text("patch"))).unwrap();
+        profile.push_str(&format!(
+            "\n[[source]]\nid = \"{id}\"\npath = \"{id}\"\ncommit = \"{commit}\"\nroots = [\".\"]\nrole = \"training\"\n\n\
+             [source.patch]\npath = \"{}\"\nsha256 = \"{}\"\ntree = \"{}\"\n",
+            text("patch"),
+            text("patch_sha256"),
+            text("tree")
+        ));
+    }
+    own.retain(|path, _| path.ends_with(".py"));
+    std::fs::rename(write_tree(&own).keep(), work.path().join("src")).unwrap();
+    resolve(name, &profile, work.path(), &Request::default(), |loaded| {
+        let texts = loaded.files.iter().map(|(_, file)| (file.path.to_string(), file.text.to_string()));
+        markers(&texts.filter(|(path, _)| path.ends_with(".py")).collect())
+    })
 }
 
 #[test]
