@@ -109,8 +109,13 @@ impl Engine<'_> {
     /// What a running copy is told apart by: this call and the one that led to the caller if callers are worth it, and the grad mode if
     /// anything asks for it.
     fn caller_of(&mut self, scope: GlobalScope, record: &CallRecord, told_apart: bool) -> Caller {
-        let (site, outer) =
-            if told_apart { (self.site(record.caller, record.op), self.instances[record.caller.0 as usize].caller.site) } else { (0, 0) };
+        let from = &self.instances[record.caller.0 as usize];
+        // A function that calls itself goes on in the same copy.
+        if told_apart && from.scope == scope {
+            return from.caller;
+        }
+        let outer = from.caller.site;
+        let (site, outer) = if told_apart { (self.site(record.caller, record.op), outer) } else { (0, 0) };
         let grad = match record.kind {
             _ if !self.asks_for_grad => Grad::AsBefore,
             EdgeKind::AutogradForward | EdgeKind::AutogradBackward => Grad::Off,

@@ -27,7 +27,7 @@ pub(super) const PARTS: u32 = 1 << 29;
 /// Makes the containers that stand for many.
 const JOINED: InstanceId = InstanceId(u32::MAX);
 /// More callers than this of one function are not told apart.
-pub(super) const MAX_CONTEXTS: u32 = 40;
+pub(super) const MAX_CONTEXTS: u32 = 20;
 
 /// How many of a kind of object a node keeps apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
