@@ -136,7 +136,7 @@ impl Engine<'_> {
             if installer.0 != u32::MAX && self.program.scope(installer).kind == ScopeKind::Function {
                 let program = self.program;
                 for module in &*before.entry(installer).or_insert_with(|| loaded_before(program, installer)) {
-                    if program.module(*module).facts.names.iter().any(|known| *known == name) {
+                    if program.module(*module).facts.names.contains(&name) {
                         let name = self.intern(&name);
                         self.overriders.insert((program.global_scope(*module, 0), owner.clone(), name));
                     }
