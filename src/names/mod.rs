@@ -313,7 +313,12 @@ impl Program {
 
 /// Dotted names of a file, the first being the main one, and whether it is a package.
 fn module_names(path: &str, roots: &[String]) -> (Vec<String>, bool) {
-    let stem = path.strip_suffix(".py").unwrap_or(path);
+    // What stands in a file of another language cannot be imported: its name is its path.
+    let stem = match path.strip_suffix(".py") {
+        Some(stem) => stem,
+        None if path.rsplit('/').next().is_some_and(|name| name.contains('.')) => return (vec![path.to_owned()], false),
+        None => path,
+    };
     let is_package = stem == "__init__" || stem.ends_with("/__init__");
     let mut names = Vec::new();
     let mut roots: Vec<&str> = roots.iter().map(|root| root.trim_end_matches('/')).collect();

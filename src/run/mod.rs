@@ -29,7 +29,7 @@ use crate::names::{ModuleId, ModuleInput, Program};
 use crate::profile::{Family, PathClass, PathClasses, Profile};
 use crate::routes::Routes;
 use crate::sources::{FileKind, LoadedFile, LoadedSource};
-use crate::syntax::{ModuleFacts, extract_all};
+use crate::syntax::{ModuleFacts, extract_all, heredoc};
 use crate::text::{FileId, Files, Span};
 use crate::values::{Assumptions, Engine};
 
@@ -87,10 +87,20 @@ pub fn tabulate(profile: &Profile, files: Files, sources: Vec<LoadedSource>, kno
     let parsed = if texts.is_empty() { Vec::new() } else { extract_all(&texts, threads) };
     let mut parsed: BTreeMap<FileId, Arc<ModuleFacts>> =
         unknown.iter().map(|file| file.file).zip(parsed.into_iter().map(Arc::new)).collect();
-    let mut inputs = Vec::with_capacity(wanted.len());
-    for (source, file) in wanted {
+    let modules = wanted.into_iter().filter_map(|(source, file)| {
         let facts = parsed.remove(&file.file).or_else(|| known.get(&file.blob).cloned());
-        let (file, Some(facts)) = (file.file, facts) else { continue };
+        Some((source, file.file, facts?))
+    });
+    let mut modules: Vec<_> = modules.collect();
+    for (at, source) in sources.iter().enumerate() {
+        for file in source.files.iter().filter(|file| file.kind == FileKind::Shell) {
+            let programs = heredoc::programs(&files.get(file.file).text);
+            let texts: Vec<&str> = programs.iter().map(String::as_str).collect();
+            modules.extend(extract_all(&texts, 1).into_iter().map(|facts| (at, file.file, Arc::new(facts))));
+        }
+    }
+    let mut inputs = Vec::with_capacity(modules.len());
+    for (source, file, facts) in modules {
         let text = files.get(file);
         if let Some(problem) = facts.problems.first() {
             gaps.push(Gap {

@@ -1,6 +1,7 @@
 //! Expressions to operations.
 
 use ruff_python_ast::{self as ast, Expr};
+use ruff_python_parser::{Mode, ParseOptions, parse_unchecked};
 use ruff_text_size::Ranged;
 
 use super::facts::*;
@@ -239,6 +240,25 @@ impl Lowering<'_> {
         dst
     }
 
+    /// The value of `eval` of a literal string: its expression, as if it stood there. What would open a scope of its own is left alone.
+    fn evaluated(&mut self, call: &ast::ExprCall, at: Range) -> Option<Reg> {
+        let (Expr::Name(name), [Expr::StringLiteral(code)]) = (&*call.func, &*call.arguments.args) else { return None };
+        let code = code.value.to_str();
+        let scopes = ["lambda", "for", ":=", "{"].iter().any(|word| code.contains(word));
+        if name.id.as_str() != "eval" || scopes || self.within.is_some() || !call.arguments.keywords.is_empty() {
+            return None;
+        }
+        let parsed = parse_unchecked(code, ParseOptions::from(Mode::Expression));
+        let ast::Mod::Expression(expression) = parsed.syntax() else { return None };
+        if !parsed.errors().is_empty() {
+            return None;
+        }
+        self.within = Some(at);
+        let value = self.expr(&expression.body);
+        self.within = None;
+        Some(value)
+    }
+
     fn call(&mut self, call: &ast::ExprCall, at: Range) -> Reg {
         let func = self.expr(&call.func);
         let mut args = Vec::with_capacity(call.arguments.args.len() + call.arguments.keywords.len());
@@ -278,6 +298,9 @@ impl Lowering<'_> {
         let dst = self.reg();
         self.emit(OpKind::Call { dst, func, args: args.into_boxed_slice(), decorator: false }, at);
         self.forget();
+        if let Some(value) = self.evaluated(call, at) {
+            return value;
+        }
         for (obj, key, src) in updates {
             self.emit(OpKind::StoreItem { obj, key, src }, at);
             if let Some(field) = self.frame().keys.get(&key).copied() {

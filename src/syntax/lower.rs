@@ -71,6 +71,8 @@ pub(super) struct Lowering<'a> {
     pub frames: Vec<Frame>,
     pub depth: u32,
     pub too_deep: Option<Range>,
+    /// The call whose literal string is being lowered as code: every operation stands there.
+    pub within: Option<Range>,
 }
 
 /// What a new scope starts from.
@@ -87,8 +89,15 @@ pub(super) struct Opening<'a> {
 pub fn extract(text: &str) -> ModuleFacts {
     let options = ParseOptions::from(Mode::Module).with_target_version(PythonVersion::latest());
     let parsed = parse_unchecked(text, options);
-    let mut lowering =
-        Lowering { text, facts: ModuleFacts::default(), index: FxHashMap::default(), frames: Vec::new(), depth: 0, too_deep: None };
+    let mut lowering = Lowering {
+        text,
+        facts: ModuleFacts::default(),
+        index: FxHashMap::default(),
+        frames: Vec::new(),
+        depth: 0,
+        too_deep: None,
+        within: None,
+    };
     for error in parsed.errors() {
         lowering.facts.problems.push(SyntaxProblem { range: range(error.location), message: error.error.to_string() });
     }
@@ -140,6 +149,7 @@ impl Lowering<'_> {
     }
 
     pub(super) fn emit(&mut self, kind: OpKind, range: Range) {
+        let range = self.within.unwrap_or(range);
         let frame = self.frame();
         let cond = frame.cond;
         frame.ops.push(Op { kind, range, cond });
@@ -153,6 +163,7 @@ impl Lowering<'_> {
     }
 
     pub(super) fn condition(&mut self, kind: CondKind, range: Range) -> CondId {
+        let range = self.within.unwrap_or(range);
         let frame = self.frame();
         frame.conds.push(Cond { parent: frame.cond, kind, range });
         index(frame.conds.len() - 1)

@@ -5,6 +5,7 @@
 
 mod expressions;
 mod facts;
+pub mod heredoc;
 pub mod json;
 mod lower;
 mod parallel;

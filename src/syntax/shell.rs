@@ -119,6 +119,19 @@ impl Command {
     }
 }
 
+/// A here-document that is announced and whose lines follow.
+struct Pending {
+    delimiter: String,
+    quoted: bool,
+    /// Whether tabs before its lines do not count (`<<-`).
+    tabs: bool,
+    /// Where it is announced.
+    mark: usize,
+    /// The command that reads it, once that has ended.
+    command: Option<usize>,
+    owned: bool,
+}
+
 /// A here-document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heredoc {
@@ -210,7 +223,7 @@ impl Reader<'_> {
     fn code(&mut self, start: usize, end: usize, depth: u32) {
         let mut at = start;
         let mut line: Line = Line::default();
-        let mut pending: Vec<(String, bool, bool, usize)> = Vec::new();
+        let mut pending: Vec<Pending> = Vec::new();
         while at < end {
             match self.at(at, end) {
                 b' ' | b'\t' | b'\r' => at += 1,
@@ -221,10 +234,10 @@ impl Reader<'_> {
                     }
                 }
                 b'\n' => {
-                    let number_of = self.command(&mut line);
+                    self.end_command(&mut line, &mut pending);
                     at += 1;
-                    for (delimiter, quoted, tabs, mark) in std::mem::take(&mut pending) {
-                        at = self.heredoc(at, end, depth, &delimiter, quoted, tabs, mark, number_of);
+                    for announced in std::mem::take(&mut pending) {
+                        at = self.heredoc(at, end, depth, &announced);
                     }
                 }
                 b'<' if self.bytes[at..end].starts_with(b"<<<") => at += 3,
@@ -237,7 +250,7 @@ impl Reader<'_> {
                     }
                     let (word, after) = self.word(at, end, depth);
                     let quoted = self.bytes[at..after].iter().any(|byte| matches!(byte, b'\'' | b'"' | b'\\'));
-                    pending.push((word.text, quoted, tabs, mark));
+                    pending.push(Pending { delimiter: word.text, quoted, tabs, mark, command: None, owned: false });
                     at = after.max(at + 1);
                 }
                 b'<' | b'>' if self.at(at + 1, end) == b'(' => at = self.take_word(&mut line, at, end, depth),
@@ -258,15 +271,23 @@ impl Reader<'_> {
                     at += 2;
                 }
                 b';' | b'&' | b'|' | b'(' | b')' => {
-                    self.command(&mut line);
+                    self.end_command(&mut line, &mut pending);
                     at += 1;
                 }
                 _ => at = self.take_word(&mut line, at, end, depth),
             }
         }
-        let number_of = self.command(&mut line);
-        for (delimiter, quoted, tabs, mark) in pending {
-            at = self.heredoc(at, end, depth, &delimiter, quoted, tabs, mark, number_of);
+        self.end_command(&mut line, &mut pending);
+        for announced in pending {
+            at = self.heredoc(at, end, depth, &announced);
+        }
+    }
+
+    /// Ends a command; the here-documents that it announced are its own.
+    fn end_command(&mut self, line: &mut Line, pending: &mut [Pending]) {
+        let number_of = self.command(line);
+        for announced in pending.iter_mut().filter(|announced| !announced.owned) {
+            (announced.command, announced.owned) = (number_of, true);
         }
     }
 
@@ -414,30 +435,20 @@ impl Reader<'_> {
         Some(own)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one here-document is described by all of these")]
-    fn heredoc(
-        &mut self,
-        start: usize,
-        end: usize,
-        depth: u32,
-        delimiter: &str,
-        quoted: bool,
-        tabs: bool,
-        mark: usize,
-        command: Option<usize>,
-    ) -> usize {
+    fn heredoc(&mut self, start: usize, end: usize, depth: u32, announced: &Pending) -> usize {
+        let Pending { delimiter, quoted, tabs, mark, command, .. } = announced;
         let mut at = start;
         while at < end {
             let stop = self.bytes[at..end].iter().position(|byte| *byte == b'\n').map_or(end, |length| at + length);
             let line = self.text.get(at..stop).unwrap_or("").trim_end_matches('\r');
-            if (if tabs { line.trim_start_matches('\t') } else { line }) == delimiter {
-                self.note_heredoc(start, at, depth, quoted, command);
+            if (if *tabs { line.trim_start_matches('\t') } else { line }) == delimiter {
+                self.note_heredoc(start, at, depth, *quoted, *command);
                 return (stop + 1).min(end);
             }
             at = stop + 1;
         }
-        self.script.unseen.push(((number(mark), number(end)), "a here-document without its end"));
-        self.note_heredoc(start.min(end), end, depth, quoted, command);
+        self.script.unseen.push(((number(*mark), number(end)), "a here-document without its end"));
+        self.note_heredoc(start.min(end), end, depth, *quoted, *command);
         end
     }
 

@@ -22,6 +22,8 @@ const MAX_DATA: u8 = 32;
 const MAX_CONTAINERS: u8 = 16;
 /// More containers than this that are read under a key that nobody knows are put into one.
 const MAX_JOINED: u8 = 4;
+/// Copies of a node are looked for among this many of its uses before they are looked up.
+const NEAR: usize = 8;
 /// Marks the operation of a sequence that a string was split into.
 pub(super) const PARTS: u32 = 1 << 29;
 /// Makes the containers that stand for many.
@@ -60,6 +62,7 @@ pub struct Engine<'p> {
     objects: Vec<Object>,
     pub(super) object_ids: FxHashMap<Object, ObjectId>,
     pub(super) nodes: Vec<Node>,
+    /// Copies beyond the first uses of their node.
     copies: FxHashSet<(u32, u32)>,
     /// Containers that went into one that stands for many.
     joined: FxHashSet<(ObjectId, ObjectId)>,
@@ -295,7 +298,13 @@ impl<'p> Engine<'p> {
     }
 
     pub(super) fn copy(&mut self, from: NodeId, to: NodeId) {
-        if from != to && self.copies.insert((from.0, to.0)) {
+        // Most nodes have few uses: reading those is cheaper than a hash.
+        let uses = &self.nodes[from.0 as usize].uses;
+        let near = &uses[..uses.len().min(NEAR)];
+        if from == to || near.iter().any(|known| matches!(known, Use::Copy(known) if *known == to)) {
+            return;
+        }
+        if uses.len() < NEAR || self.copies.insert((from.0, to.0)) {
             self.subscribe(from, Use::Copy(to));
         }
     }
