@@ -182,6 +182,7 @@ pub fn assumptions(profile: &Profile, loaded: &Loaded) -> Assumptions {
         environment: profile.environment.clone(),
         entry_points: surroundings::entry_points(loaded),
         arguments: surroundings::arguments(loaded, &profile.environment),
+        documents: surroundings::documents(loaded),
     }
 }
 

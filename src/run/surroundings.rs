@@ -1,5 +1,5 @@
-//! What files that are not Python tell a program: entry points of distributions, and dotted paths that launch scripts and argument defaults
-//! give to flags.
+//! What files that are not Python tell a program: entry points of distributions, strings of JSON documents, and dotted paths that launch scripts
+//! and argument defaults give to flags.
 //!
 //! In: the sources that were read. Out: entry points by group, and for each attribute that `argparse` makes of a flag the dotted paths that it
 //! gets. Only paths that lead to a module of the sources count. What a launch script gives in a branch that the profile's environment rules out is
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use super::{Loaded, counts};
 use crate::names::{ModuleId, Program};
 use crate::sources::FileKind;
+use crate::syntax::json;
 use crate::syntax::shell::{self, HoleKind, Script, Word};
 use crate::syntax::{Literal, OpKind, Passing, Scope};
 use crate::values::{Given, Known};
@@ -45,6 +46,24 @@ pub fn entry_points(loaded: &Loaded) -> EntryPoints {
     for points in out.values_mut() {
         points.sort();
         points.dedup();
+    }
+    out
+}
+
+/// Strings of the JSON documents whose file name some module has as a string, by `index of the source:path`.
+#[must_use]
+pub fn documents(loaded: &Loaded) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut out = BTreeMap::new();
+    for (index, source) in loaded.sources.iter().enumerate() {
+        for file in source.files.iter().filter(|file| file.kind == FileKind::Json) {
+            let text = loaded.files.get(file.file);
+            let named = text.path.rsplit('/').next().is_some_and(|name| loaded.program.strings.find(name).is_some());
+            let named = named || loaded.program.strings.find(&text.path).is_some();
+            if let Some(strings) = named.then(|| json::strings(&text.text).ok()).flatten() {
+                let values = strings.into_iter().filter(|string| !string.is_key).map(|string| (string.path, string.text));
+                out.insert(format!("{index}:{}", text.path), values.collect());
+            }
+        }
     }
     out
 }

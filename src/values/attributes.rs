@@ -163,6 +163,7 @@ impl Engine<'_> {
                 self.given(name, dst);
                 self.add(dst, object);
             }
+            Object::File(_) | Object::Json(..) => self.load_file_attr(object, name, dst),
             Object::Context(class, _) => {
                 let node = self.field(object, Key::Attr(name));
                 self.copy(node, dst);

@@ -16,6 +16,7 @@ impl Engine<'_> {
         let record = self.calls[call as usize].clone();
         let (caller, op, dst) = (record.caller, record.op, record.dst);
         let first = self.argument(call, 0);
+        self.calls_with_file(call, name);
         match text.as_str() {
             "getattr" | "hasattr" | "setattr" | "isinstance" | "issubclass" | "callable" | "__import__" | "bool" | "str" | "int"
             | "type" => {

@@ -320,7 +320,13 @@ impl<'p> Engine<'p> {
     fn deliver_range(&mut self, what: Use, node: NodeId, from: u32, to: u32) {
         let reads_all = matches!(
             what,
-            Use::Again(..) | Use::Again2(..) | Use::AgainCall(_) | Use::MethodType { .. } | Use::StringMethod { .. } | Use::DictGet { .. }
+            Use::Again(..)
+                | Use::Again2(..)
+                | Use::AgainCall(_)
+                | Use::MethodType { .. }
+                | Use::StringMethod { .. }
+                | Use::DictGet { .. }
+                | Use::FileCall { .. }
         );
         for at in if reads_all && from < to { to - 1..to } else { from..to } {
             let object = self.nodes[node.0 as usize].set[at as usize];
@@ -601,6 +607,7 @@ impl<'p> Engine<'p> {
                 let target = self.item(to, object);
                 self.copy(source, target);
             }
+            Use::FileCall { call, name } => self.file_call(call, name),
             Use::ItemOfPrefix { container, begun, dst } => {
                 if matches!(self.get(object), Object::Str(key) if self.text(key).starts_with(self.text(begun))) {
                     let item = self.field(container, Key::Item(object));

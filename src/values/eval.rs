@@ -136,6 +136,9 @@ impl Engine<'_> {
     }
 
     fn binary(&mut self, a: ObjectId, op: Operator, b: ObjectId, dst: NodeId, inst: super::object::InstanceId, op_index: u32) {
+        if op == Operator::Other && self.file_divided(a, b, dst) {
+            return;
+        }
         let decided = match op {
             Operator::Is if self.is_single(a) && self.is_single(b) => Some(a == b),
             Operator::IsNot if self.is_single(a) && self.is_single(b) => Some(a != b),
@@ -483,6 +486,9 @@ impl Engine<'_> {
     // --- strings -------------------------------------------------------------------------------------------------------------------
 
     pub(super) fn string_method(&mut self, call: u32, name: Sym, owner: ObjectId) {
+        if let Object::File(file) = self.get(owner) {
+            return self.file_method(call, name, file);
+        }
         let Object::Str(own) = self.get(owner) else { return };
         let own = self.text(own).to_owned();
         let method = self.text(name).to_owned();

@@ -51,6 +51,7 @@ impl Engine<'_> {
             let owner = self.object(Object::External(owner));
             self.store_item(owner, &keys, value, caller, op);
         }
+        self.calls_with_file(call, name);
         let Some(model) = models::model(&text) else {
             let result = self.result_of(name);
             self.add_object(dst, Object::External(result));

@@ -22,6 +22,8 @@ pub struct Assumptions {
     pub environment: BTreeMap<String, Known>,
     /// Entry points of the installed distributions by group: `module:attribute`.
     pub entry_points: BTreeMap<String, Vec<String>>,
+    /// Strings of JSON documents by `index of the source:path`, and by the keys and indices that lead to them, joined by `/`.
+    pub documents: BTreeMap<String, BTreeMap<String, String>>,
     /// Dotted paths that attributes of parsed arguments hold.
     pub arguments: BTreeMap<String, Given>,
 }
@@ -219,6 +221,11 @@ pub(super) enum Use {
     CopyItems {
         from: ObjectId,
         to: ObjectId,
+    },
+    /// A call of a function that takes paths.
+    FileCall {
+        call: u32,
+        name: Sym,
     },
     /// The item under a key that begins so.
     ItemOfPrefix {

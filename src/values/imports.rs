@@ -97,6 +97,10 @@ impl Engine<'_> {
         }
         let text = self.text(name).to_owned();
         match text.as_str() {
+            "__file__" => {
+                let file = self.file_of(module);
+                self.add_object(dst, file);
+            }
             "__name__" => {
                 let name = self.program.module(module).name;
                 self.add_object(dst, Object::Str(name));

@@ -180,6 +180,11 @@ impl Engine<'_> {
                     }
                 }
             }
+            Object::Json(file, path) => {
+                for key in keys {
+                    self.load_json_item(file, path, *key, dst);
+                }
+            }
             Object::Kernel(function) => self.add_object(dst, Object::Launch(function)),
             Object::Namespace(module) => {
                 for key in keys {

@@ -51,6 +51,7 @@ impl Engine<'_> {
     pub(super) fn enter_context(&mut self, call: u32, object: ObjectId) {
         let record = self.calls[call as usize].clone();
         match self.get(object) {
+            Object::File(_) => self.add(record.dst, object),
             Object::Instance(class, _) => {
                 for (name, dst) in [("__enter__", record.dst), ("__exit__", self.fresh())] {
                     let name = self.intern(name);

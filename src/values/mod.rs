@@ -14,6 +14,7 @@ mod builtins;
 mod calls;
 mod engine;
 mod eval;
+mod files;
 mod frameworks;
 mod graph;
 mod imports;

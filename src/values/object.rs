@@ -101,6 +101,10 @@ pub enum Object {
     Str(Sym),
     /// A tuple, list or set, by the operation that made it.
     Sequence(InstanceId, u32),
+    /// A file of a source, and what is read from it: `index of the source:path`.
+    File(Sym),
+    /// What a JSON document holds: its file, and the keys and indices that lead there, joined by `/`.
+    Json(Sym, Sym),
     /// A string of which only the beginning is known.
     Prefix(Sym),
     /// A tuple as a key: its items, written one after the other.
