@@ -92,3 +92,27 @@ fn quiet_leaves_the_summary_out_and_verbose_adds_the_sources() {
     assert!(demo(folder.path(), &[("CLICOLOR_FORCE", "1")], &[]).1.contains('\x1b'));
     assert!(!demo(folder.path(), &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], &[]).1.contains('\x1b'));
 }
+
+#[test]
+fn columns_of_a_log_are_those_of_an_editor() {
+    // What stands before the comment, in UTF-16 units: `a = 'é'  ` 9, after a mark that counts for nothing; a tab, `b = '` 5, 😀 2, `'  ` 3; `c = '` 5,
+    // e with its accent 2, `'  ` 3; a form feed, `d = 1  ` 7. The comment itself has 18.
+    let text = "\u{FEFF}a = 'é'  # rlk-lint: ignore\r\nif a:\r\n\tb = '😀'  # rlk-lint: ignore\nc = 'e\u{301}'  # rlk-lint: ignore\n\u{C}d = 1  # rlk-lint: ignore\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    std::fs::write(folder.path().join("src/odd.py"), text).unwrap();
+    std::fs::write(folder.path().join("rlk-lint.toml"), format!("{}{}", crate::support::HEAD, crate::support::SOURCE)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rlk-lint"));
+    command.env_clear().current_dir(folder.path()).args(["check", "--select", "RLK191", "--output-sarif", "log.sarif"]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let log = json(&folder.path().join("log.sarif"));
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let places: Vec<_> = results
+        .iter()
+        .map(|result| {
+            let region = &result["locations"][0]["physicalLocation"]["region"];
+            ["startLine", "startColumn", "endColumn"].map(|name| region[name].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(places, [[1, 10, 28], [3, 12, 30], [4, 11, 29], [5, 9, 27]], "{}", String::from_utf8_lossy(&output.stderr));
+}
