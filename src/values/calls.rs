@@ -118,7 +118,7 @@ impl Engine<'_> {
         let (site, outer) = if told_apart { (self.site(record.caller, record.op), outer) } else { (0, 0) };
         let grad = match record.kind {
             _ if !self.asks_for_grad => Grad::AsBefore,
-            EdgeKind::AutogradForward | EdgeKind::AutogradBackward => Grad::Off,
+            EdgeKind::AutogradForward | EdgeKind::AutogradBackward | EdgeKind::CheckpointPass => Grad::Off,
             _ => self.grad_at(record.caller, record.op),
         };
         let caller = Caller { site, outer, grad };

@@ -175,6 +175,9 @@ impl Engine<'_> {
                         })
                         .copied()
                         .collect();
+                    if model == Model::Checkpoint {
+                        self.call_with(call, node, args.clone(), dst, EdgeKind::CheckpointPass);
+                    }
                     self.call_with(call, node, args, dst, EdgeKind::Callback);
                 }
             }

@@ -64,6 +64,8 @@ pub enum EdgeKind {
     Protocol,
     /// A function handed to the framework, which calls it.
     Callback,
+    /// The first pass of a checkpointed function, which records nothing for the backward pass.
+    CheckpointPass,
 }
 
 impl EdgeKind {
@@ -82,6 +84,7 @@ impl EdgeKind {
             Self::KernelLaunch => "kernel-launch",
             Self::Protocol => "protocol",
             Self::Callback => "callback",
+            Self::CheckpointPass => "checkpoint-pass",
         }
     }
 }
