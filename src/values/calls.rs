@@ -144,8 +144,7 @@ impl Engine<'_> {
     pub(super) fn instantiate(&mut self, call: u32, class: ObjectId, scope: GlobalScope) {
         let record = self.calls[call as usize].clone();
         if self.is_enum(class) {
-            if let Some(value) = self.argument(call, 0) {
-                let _ = value;
+            if self.argument(call, 0).is_some() {
                 self.record_target(call, Target::Class(scope));
                 self.add_members(class, record.dst);
             }

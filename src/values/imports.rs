@@ -91,8 +91,8 @@ impl Engine<'_> {
         self.add_module(&full, here.source, dst);
     }
 
-    pub(super) fn load_global(&mut self, module: ModuleId, name: Sym, dst: NodeId, inst: InstanceId, op: u32) {
-        if self.module_name(module, name, dst, inst, op) {
+    pub(super) fn load_global(&mut self, module: ModuleId, name: Sym, dst: NodeId, inst: InstanceId) {
+        if self.module_name(module, name, dst, inst) {
             return;
         }
         let text = self.text(name).to_owned();
@@ -116,7 +116,7 @@ impl Engine<'_> {
     }
 
     /// Copies a name that a module binds, or gets from a star import, into `dst`; false if it does neither.
-    fn module_name(&mut self, module: ModuleId, name: Sym, dst: NodeId, inst: InstanceId, op: u32) -> bool {
+    fn module_name(&mut self, module: ModuleId, name: Sym, dst: NodeId, inst: InstanceId) -> bool {
         let program = self.program;
         let mut open = vec![module];
         let mut seen = Vec::new();
@@ -147,13 +147,12 @@ impl Engine<'_> {
                 }
             }
         }
-        let _ = op;
         false
     }
 
     pub(super) fn load_module_attr(&mut self, module: ModuleId, name: Sym, dst: NodeId, inst: InstanceId, op: u32) {
         let program = self.program;
-        if self.module_name(module, name, dst, inst, op) {
+        if self.module_name(module, name, dst, inst) {
             return;
         }
         let full = format!("{}.{}", self.text(program.module(module).name), self.text(name));

@@ -28,7 +28,7 @@ impl Engine<'_> {
             }
             OpKind::LoadGlobal(dst, name) => {
                 let dst = self.reg(inst, *dst);
-                self.load_global(module_id, module.sym(*name), dst, inst, op_index);
+                self.load_global(module_id, module.sym(*name), dst, inst);
             }
             OpKind::StoreGlobal(name, src) => {
                 let name = module.sym(*name);
