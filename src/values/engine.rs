@@ -39,11 +39,14 @@ enum Weight {
     Text,
     Data,
     Container,
+    /// Stands for many containers.
+    Joined,
 }
 
 impl Weight {
     const fn of(object: Object) -> Self {
         match object {
+            Object::Sequence(JOINED, _) | Object::Dict(JOINED, _) => Self::Joined,
             Object::Sequence(_, op) if op & PARTS != 0 && op < JOINED.0 => Self::Text,
             Object::Sequence(..) | Object::Dict(..) => Self::Container,
             Object::Int(_) | Object::Str(_) | Object::Prefix(_) | Object::TupleKey(_) => Self::Text,
@@ -239,6 +242,7 @@ impl<'p> Engine<'p> {
             Weight::Code => false,
             Weight::Text => slot.texts >= MAX_TEXTS,
             Weight::Data => slot.data >= MAX_DATA,
+            Weight::Joined => slot.joined >= MAX_CONTAINERS,
             Weight::Container => slot.containers >= if slot.joins { MAX_JOINED } else { MAX_CONTAINERS },
         };
         let full = slot.set.len() >= MAX_SET;
@@ -265,6 +269,7 @@ impl<'p> Engine<'p> {
                 Weight::Text => slot.texts += 1,
                 Weight::Data => slot.data += 1,
                 Weight::Container => slot.containers += 1,
+                Weight::Joined => slot.joined += 1,
             }
         }
         slot.set.push(object);

@@ -297,6 +297,8 @@ pub(super) struct Node {
     pub data: u8,
     /// Containers among them.
     pub containers: u8,
+    /// Those that stand for many.
+    pub joined: u8,
     /// Whether something had no room.
     pub widened: bool,
     /// Whether containers that are too many are put into one.
