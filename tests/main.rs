@@ -1,6 +1,7 @@
 //! All integration tests, as one binary.
 #![allow(clippy::print_stderr, missing_docs)]
 
+mod candidates;
 mod catalog;
 mod cli;
 mod companions;

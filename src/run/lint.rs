@@ -372,7 +372,7 @@ fn judged(
     let snippets = snippets::of(&loaded.files, &loaded.sources, &keys, threads);
     let class_of = |module| loaded.class_of(module);
     let shapes = shapes::derive(&profile.workload, &|span| place(&loaded, span));
-    let baseline = profile.workload.evaluated.is_some().then(|| evaluate(profile, &loaded, &analysis.engine, &shapes));
+    let baseline = profile.workload.evaluated.is_some().then(|| evaluate(profile, &loaded, &analysis, &shapes, None).0);
     let evidence = evidence::read(&evidence::Ground {
         profile,
         sources: &loaded.sources,

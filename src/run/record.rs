@@ -7,11 +7,12 @@ use super::{Analysis, Loaded, counts};
 use crate::names::ModuleId;
 use crate::profile::Profile;
 use crate::rules::Snippet;
-use crate::stage0::baseline::{self, Evaluation, Modules};
+use crate::stage0::baseline::{self, Modules};
+use crate::stage0::candidates;
 use crate::stage0::eval::{Evaluator, Facts, with_stack};
-use crate::stage0::evidence;
+use crate::stage0::evidence::{self, Item};
 use crate::stage0::regions::{self, Assigned};
-use crate::stage0::{Baseline, Fact, PhaseRow, Place, Record, Rows, SCHEMA, ShapeRow, Workload, shapes};
+use crate::stage0::{Baseline, Candidates, Fact, PhaseRow, Place, Record, Rows, SCHEMA, ShapeRow, Workload, shapes};
 use crate::text::Span;
 use crate::values::{Engine, Object};
 
@@ -67,12 +68,23 @@ fn workload(profile: &Profile, place: &dyn Fn(Span) -> Place) -> Workload {
     }
 }
 
-/// Runs the evaluation on a thread with the stack that it needs.
-pub(super) fn evaluate(profile: &Profile, loaded: &Loaded, engine: &Engine<'_>, shapes: &[ShapeRow]) -> Baseline {
-    let replaced = replaced(loaded, engine);
+/// Runs the evaluation on a thread with the stack that it needs; candidates are looked for if there is `evidence` to judge them by.
+pub(super) fn evaluate(
+    profile: &Profile,
+    loaded: &Loaded,
+    analysis: &Analysis<'_>,
+    shapes: &[ShapeRow],
+    evidence: Option<&[Item]>,
+) -> (Baseline, Option<Candidates>) {
+    let replaced = replaced(loaded, &analysis.engine);
+    let place = |span: Span| place(loaded, span);
+    let declared = &profile.workload;
+    let Some(evaluated) = &declared.evaluated else {
+        return (baseline::nothing(shapes, "the profile has no [workload.evaluated]"), None);
+    };
+    let excluded =
+        candidates::excluded(&profile.families, &analysis.routes, &loaded.program, &evaluated.contract, &profile.backend, &place);
     let work = || {
-        let declared = &profile.workload;
-        let Some(evaluated) = &declared.evaluated else { return baseline::nothing(shapes, "the profile has no [workload.evaluated]") };
         let dtype = declared.model.as_ref().map_or("bfloat16", |model| model.dtype.as_str());
         let main = profile.sources.iter().position(|source| source.main).unwrap_or(0);
         let program = &loaded.program;
@@ -82,15 +94,33 @@ pub(super) fn evaluate(profile: &Profile, loaded: &Loaded, engine: &Engine<'_>, 
             names.sort();
             names
         };
-        let place = |span: Span| place(loaded, span);
+        let naming = |class: &str| -> Vec<(ModuleId, bool)> {
+            let named = program.module_ids().filter(|id| program.module(*id).facts.names.iter().any(|name| **name == *class));
+            named.map(|id| (id, !counts(loaded.class_of(id)))).collect()
+        };
+        let name_of = |module: ModuleId| program.strings.text(program.module(module).name).to_owned();
+        let place = |span: Span| self::place(loaded, span);
         let facts = Facts { program, files: &loaded.files, known: &profile.known, environment: &profile.environment, replaced: &replaced };
         let mut evaluator = Evaluator::new(facts);
         let modules = Modules { find: &find, names: &names, place: &place };
-        let Evaluation { baseline, .. } = baseline::evaluate(&mut evaluator, evaluated, dtype, shapes, &declared.regions, &modules);
-        baseline
+        let evaluation = baseline::evaluate(&mut evaluator, evaluated, dtype, shapes, &declared.regions, &modules);
+        let Some(evidence) = evidence else { return (evaluation.baseline, None) };
+        let input = candidates::Input {
+            declared: evaluated,
+            evaluation: &evaluation,
+            dtype,
+            shapes,
+            evidence,
+            decision: &declared.decision,
+            naming: &naming,
+            name_of: &name_of,
+            excluded: excluded.clone(),
+        };
+        let candidates = candidates::list(&mut evaluator, &input, &modules);
+        (evaluation.baseline, candidates)
     };
     // No thread, or a panic in it: nothing was evaluated, and every cell says so.
-    with_stack(work).unwrap_or_else(|| baseline::nothing(shapes, "the evaluator did not end"))
+    with_stack(work).unwrap_or_else(|| (baseline::nothing(shapes, "the evaluator did not end"), None))
 }
 
 /// Writes the record of an analysis.
@@ -101,7 +131,6 @@ pub fn record(profile: &Profile, label: &str, loaded: &Loaded, analysis: &Analys
     let input = regions::Input { engine: &analysis.engine, routes: &analysis.routes, profile, class_of: &class_of, place: &place };
     let Assigned { regions, assignments, unassigned } = regions::assign(&input);
     let shapes = shapes::derive(&profile.workload, &place);
-    let baseline = evaluate(profile, loaded, &analysis.engine, &shapes);
     let evidence = evidence::read(&evidence::Ground {
         profile,
         sources: &loaded.sources,
@@ -109,6 +138,7 @@ pub fn record(profile: &Profile, label: &str, loaded: &Loaded, analysis: &Analys
         program: &loaded.program,
         shapes: &shapes,
     });
+    let (baseline, candidates) = evaluate(profile, loaded, analysis, &shapes, Some(&evidence));
     Record {
         schema: SCHEMA.to_owned(),
         profile: label.to_owned(),
@@ -119,8 +149,8 @@ pub fn record(profile: &Profile, label: &str, loaded: &Loaded, analysis: &Analys
         workload: workload(profile, &place),
         shapes,
         baseline,
+        candidates,
         // Not looked for yet: an empty list would read as a result.
-        candidates: None,
         decision: None,
         contradictions: None,
         unsupported: None,

@@ -65,7 +65,7 @@ fn rows(from: i128, to: i128) -> Rows {
     Rows { from: small(from), to: (to < UNBOUNDED).then(|| small(to)) }
 }
 
-fn not_evaluated(stop: &Stop, place: PlaceOf<'_>) -> NotEvaluated {
+pub(super) fn not_evaluated(stop: &Stop, place: PlaceOf<'_>) -> NotEvaluated {
     NotEvaluated { construct: stop.construct.clone(), at: Some(place(stop.at)) }
 }
 
@@ -294,7 +294,7 @@ fn row(
     place: PlaceOf<'_>,
 ) -> BaselineRow {
     let args = [shape.m, shape.n, shape.k].map(|dim| Value::Number(number(dim)));
-    let chosen = evaluator.pieces(functions.selector, &args, range(shape.rows), false, functions.selector_at);
+    let chosen = evaluator.pieces(functions.selector, (&args, &[]), range(shape.rows), false, functions.selector_at);
     let mut parts: Vec<Growing> = Vec::new();
     for piece in chosen {
         match &piece.outcome {
@@ -340,7 +340,7 @@ fn launches(
         shifted.over(chunk)
     });
     let mut out = Vec::new();
-    for part in evaluator.pieces(launcher, &args, (piece.from, piece.to), true, at) {
+    for part in evaluator.pieces(launcher, (&args, &[]), (piece.from, piece.to), true, at) {
         let mut interval = Interval { chunks: chunks.as_ref().map(Number::formula), ..base.clone() };
         let mut grids = Vec::new();
         let mut bytes = None;
@@ -372,7 +372,12 @@ fn launches(
 }
 
 /// Configurations that a module holds by name, also inside its tables, in order of place.
-fn configurations(evaluator: &mut Evaluator<'_>, module: ModuleId, names: &[String], class: Option<&Value>) -> Vec<Configuration> {
+pub(super) fn configurations(
+    evaluator: &mut Evaluator<'_>,
+    module: ModuleId,
+    names: &[String],
+    class: Option<&Value>,
+) -> Vec<Configuration> {
     let mut out: Vec<Configuration> = Vec::new();
     for name in names {
         let Some(at) = evaluator.definition(module, name) else { continue };
@@ -525,7 +530,7 @@ fn unknown_row(shape: &ShapeRow, stop: &NotEvaluated) -> BaselineRow {
 
 fn first_class(evaluator: &mut Evaluator<'_>, selector: &Value, at: Span) -> Option<Value> {
     let one = || Value::int(1);
-    let pieces = evaluator.pieces(selector, &[one(), one(), one()], (1, 1), false, at);
+    let pieces = evaluator.pieces(selector, (&[one(), one(), one()], &[]), (1, 1), false, at);
     match pieces.into_iter().next()?.outcome.ok()?.0 {
         Value::Instance(instance) => Some(Value::Class(instance.class.clone())),
         _ => None,
@@ -547,7 +552,7 @@ fn warmup(evaluator: &mut Evaluator<'_>, name: &str, modules: &Modules<'_>) -> R
         _ => 1,
     };
     let args = vec![device; count];
-    let pieces = evaluator.pieces(&function, &args, (1, 1), true, at);
+    let pieces = evaluator.pieces(&function, (&args, &[]), (1, 1), true, at);
     let Some(piece) = pieces.into_iter().next() else {
         return Err(NotEvaluated { construct: "nothing was evaluated".to_owned(), at: None });
     };

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 pub mod baseline;
+pub mod candidates;
 pub mod eval;
 pub mod evidence;
 pub mod inventory;
@@ -60,9 +61,9 @@ pub struct Record {
     pub shapes: Vec<ShapeRow>,
     /// What the pinned selection function answers for those shapes.
     pub baseline: Baseline,
-    /// Launch and tile configurations that could be compared; `None` as long as nothing looks for them, as in the three below.
+    /// Launch and tile configurations that could be compared; `None` if no launch function or no class of configurations was found.
     pub candidates: Option<Candidates>,
-    /// The one region that was selected, or why none was.
+    /// The one region that was selected, or why none was; `None` as long as nothing looks for it, as in the two below.
     pub decision: Option<Decision>,
     /// Values on which profile and sources disagree.
     pub contradictions: Option<Vec<Contradiction>>,

@@ -519,7 +519,7 @@ fn target_binds(target: &Expr, name: &str) -> bool {
 }
 
 /// Blocks of a statement that run in the same scope.
-fn blocks(stmt: &Stmt) -> Vec<&[Stmt]> {
+pub(super) fn blocks(stmt: &Stmt) -> Vec<&[Stmt]> {
     match &stmt.kind {
         StmtKind::If(branches) => branches.iter().map(|(_, body)| body.as_slice()).collect(),
         StmtKind::For { body, orelse, .. } | StmtKind::While { body, orelse, .. } => vec![body, orelse],

@@ -8,12 +8,13 @@
 //! on it, and a check that is not known and can only raise is taken to pass, which is listed under [`Evaluator::assumed`].
 
 mod calls;
+pub mod constructions;
 mod expressions;
 mod functions;
 mod globals;
 pub mod number;
 mod statements;
-mod tensors;
+pub mod tensors;
 #[cfg(test)]
 mod tests;
 pub mod value;
@@ -189,11 +190,11 @@ impl<'a> Evaluator<'a> {
         self.bindings(module, name).first().map(|range| self.span(module, *range))
     }
 
-    /// Runs a function for all sizes from `from` to `to`. `lenient`: see the module's header.
+    /// Runs a function for all sizes from `from` to `to`, with arguments by position and by name. `lenient`: see the module's header.
     pub fn pieces(
         &mut self,
         function: &Value,
-        args: &[Value],
+        (args, named): (&[Value], &[(String, Value)]),
         (from, to): (i128, i128),
         lenient: bool,
         at: Span,
@@ -212,7 +213,7 @@ impl<'a> Evaluator<'a> {
                 self.limit = to;
                 Err(self.stop("more intervals than are kept apart", at))
             } else {
-                self.call_value(function.clone(), args.to_vec(), Vec::new(), at)
+                self.call_value(function.clone(), args.to_vec(), named.to_vec(), at)
             };
             if let Ok(Value::Unknown(stop)) = outcome {
                 outcome = Err((*stop).clone());

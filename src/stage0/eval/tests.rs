@@ -27,7 +27,7 @@ fn run_here(files: &[(&str, &str)], function: &str, args: [i128; 3], range: (i12
     let module = program.find(program.strings.find("tiles").unwrap(), 0).unwrap();
     let function = evaluator.global(module, function).unwrap();
     let at = Span::new(ids[0], 0, 0);
-    let pieces = evaluator.pieces(&function, &args.map(Value::Number), range, false, at);
+    let pieces = evaluator.pieces(&function, (&args.map(Value::Number), &[]), range, false, at);
     let mut out: Vec<(i128, i128, String)> = Vec::new();
     for piece in pieces {
         let shown = match piece.outcome {
