@@ -2,6 +2,7 @@
 
 use rlk_lint::catalog::Level;
 use rlk_lint::render::{Document, json, sarif};
+use rlk_lint::routes::callgraph::of_paths;
 use rlk_lint::run::lint::{self, Judging, Request};
 use rlk_lint::sources::embedded;
 
@@ -48,4 +49,18 @@ fn no_absolute_path(value: &serde_json::Value) {
         serde_json::Value::Object(fields) => fields.values().for_each(no_absolute_path),
         _ => {}
     }
+}
+
+#[test]
+fn a_graph_does_not_depend_on_the_order_of_its_files() {
+    let folder = crate::support::root().join("fixtures/companions/rl-kernel");
+    let names = crate::support::tree(&folder).into_keys().filter(|path| path.ends_with(".py"));
+    let mut paths: Vec<std::path::PathBuf> = names.map(|path| folder.join(path)).collect();
+    assert!(paths.len() > 40, "{} files only", paths.len());
+    let forwards = of_paths(&paths, 1).unwrap();
+    paths.reverse();
+    assert_eq!(of_paths(&paths, 2).unwrap(), forwards);
+    paths.rotate_left(17);
+    assert_eq!(of_paths(&paths, 1).unwrap(), forwards);
+    assert!(forwards.values().map(std::collections::BTreeSet::len).sum::<usize>() > 300);
 }
