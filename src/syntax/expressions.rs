@@ -259,6 +259,18 @@ impl Lowering<'_> {
         Some(value)
     }
 
+    /// Whether a call puts something into a list or set of this scope and runs nothing else.
+    fn only_keeps(&mut self, call: &ast::ExprCall) -> bool {
+        let Expr::Attribute(method) = &*call.func else { return false };
+        let Expr::Name(owner) = &*method.value else { return false };
+        if !matches!(method.attr.as_str(), "append" | "add" | "insert") {
+            return false;
+        }
+        let Some(slot) = self.frame().slots.get(owner.id.as_str()).copied() else { return false };
+        let owner = self.current(slot);
+        self.frame().ops.iter().rev().any(|op| matches!(op.kind, OpKind::Sequence { dst, .. } if dst == owner))
+    }
+
     fn call(&mut self, call: &ast::ExprCall, at: Range) -> Reg {
         let func = self.expr(&call.func);
         let mut args = Vec::with_capacity(call.arguments.args.len() + call.arguments.keywords.len());
@@ -276,7 +288,9 @@ impl Lowering<'_> {
             };
             args.push((passing, reg));
         }
-        self.publish(at);
+        if !self.only_keeps(call) {
+            self.publish(at);
+        }
         // `known.update({...})` on a dict whose content is known is a series of stores.
         let mut updates = Vec::new();
         if let Expr::Attribute(attribute) = &*call.func

@@ -511,11 +511,7 @@ impl Lowering<'_> {
     fn run_loop(&mut self, at: Range, phis: &[(usize, usize)], cond: CondId, body: impl FnOnce(&mut Self) -> bool) {
         let entry = self.frame().env.clone();
         self.frame().loops += 1;
-        let end = self.arm(cond, |lowering| {
-            let alive = body(lowering);
-            lowering.publish((at.1, at.1));
-            alive
-        });
+        let end = self.arm(cond, body);
         self.frame().loops -= 1;
         let entry_cond = self.frame().cond;
         // A `break` or `continue` inside may leave with any version, so the end counts even if it is not reached by falling through.
@@ -537,7 +533,27 @@ impl Lowering<'_> {
             lowering.assign(&stmt.target, item);
             lowering.block(&stmt.body)
         });
+        if let Some(last) = self.last_item(stmt, src) {
+            self.assign(&stmt.target, last);
+        }
         self.block(&stmt.orelse);
+    }
+
+    /// The item that the variable of a loop over a literal holds once the loop has ended; `None` if it may end early or binds the name again.
+    fn last_item(&mut self, stmt: &ast::StmtFor, src: Reg) -> Option<Reg> {
+        let (Expr::Tuple(ast::ExprTuple { elts, .. }) | Expr::List(ast::ExprList { elts, .. })) = &*stmt.iter else { return None };
+        let Expr::Name(target) = &*stmt.target else { return None };
+        let body = self.text.get(stmt.range().start().to_usize()..stmt.range().end().to_usize())?;
+        let again = Bindings::of(&stmt.body, &[]).bound.iter().any(|name| name == target.id.as_str());
+        if again || elts.iter().any(Expr::is_starred_expr) || body.contains("break") {
+            return None;
+        }
+        let ops = self.frame().ops.iter().rev();
+        ops.filter_map(|op| match &op.kind {
+            OpKind::Sequence { dst, items, .. } if *dst == src => items.last().map(|(item, _)| *item),
+            _ => None,
+        })
+        .next()
     }
 
     fn while_loop(&mut self, stmt: &ast::StmtWhile) {
