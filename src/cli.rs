@@ -425,6 +425,8 @@ pub enum Format {
 /// Format of an inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum InventoryFormat {
+    /// The route graph, for Graphviz.
+    Dot,
     /// JSON.
     Json,
     /// Markdown.

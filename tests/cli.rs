@@ -309,6 +309,8 @@ fn routes_are_listed_traced_and_drawn() {
     let ran = run(folder.path(), &["inventory", "--format", "md"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.out.contains("tree:serve.py:5") && ran.out.contains("serve.linear"), "{}", ran.out);
+    let ran = run(folder.path(), &["inventory", "--format", "dot"]);
+    assert!(ran.out.starts_with("digraph routes {") && ran.out.contains(" -> "), "{}", ran.out);
     let ran = run(folder.path(), &["inventory", "--format", "json"]);
     let inventory: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(inventory["schema"], "rlk-lint/inventory/v1");

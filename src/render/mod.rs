@@ -4,6 +4,7 @@
 //! nothing; a place outside its file is clamped, so that a report can always be written. No clock, no absolute path, no hash order: the same
 //! report gives the same bytes.
 
+pub mod dot;
 pub mod github;
 pub mod gitlab;
 pub mod human;

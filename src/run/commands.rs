@@ -15,7 +15,7 @@ use super::{reports, setup};
 use crate::catalog::{RULES, RuleMeta};
 use crate::cli::{self, Cli, Command, GraphFormat, InventoryFormat, ListFormat, TraceTarget};
 use crate::findings::Verdict;
-use crate::render::output;
+use crate::render::{dot, output};
 use crate::routes::callgraph;
 use crate::routes::{Callsite, Hop};
 use crate::sources::embedded;
@@ -75,6 +75,7 @@ fn run(cli: &Cli) -> Result<u8, RunError> {
             let text = match args.format {
                 InventoryFormat::Md => document.markdown(),
                 InventoryFormat::Json => json(&document),
+                InventoryFormat::Dot => dot::dot(&document),
             };
             write_text(args.output.as_deref(), &text)?;
             let incomplete = loaded.gaps.iter().any(|gap| gap.kind.is_fatal() && !gap.allowed);
