@@ -164,8 +164,8 @@ def main():
         arches = [
             ("gfx950", ["RLK601", "RLK602", "RLK603", "RLK604"], ["v_mfma_f32_16x16x32_bf16"]),
             ("gfx90a", ["RLK601", "RLK602"], ["v_mfma_f32_16x16x16bf16_1k"]),
-            # Without matrix instructions the largest tiles spill. RLK608: the text says 748 bytes where the binary has 784; why is not known yet.
-            ("gfx1100", ["RLK601", "RLK602", "RLK603", "RLK605", "RLK608"], ["no matrix instruction", "748 bytes in the text and 784"]),
+            # Without matrix instructions the largest tiles spill.
+            ("gfx1100", ["RLK601", "RLK602", "RLK603", "RLK605"], ["no matrix instruction"]),
         ]
         for arch, rules, said in arches:
             bench.compile(arch, bench.write(arch, bench.text.replace('arch = "gfx942"', f'arch = "{arch}"', 1)), "--record", bench.work / f"{arch}.json")
